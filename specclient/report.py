@@ -1,0 +1,149 @@
+"""What a call did with its prediction, and where its time went.
+
+One `Report` is attached to every answer, on every door: as the attribute `specclient` of a response
+and of a stream's last chunk, as the key `"specclient"` in JSON, and as attributes of the call's span.
+
+Two rules hold for every figure here. `None` means *not reported*, never zero. And every figure that
+could have been measured by more than one party says who measured it.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+Outcome = Literal["forwarded", "local", "via_prompt", "via_corpus", "withheld", "none"]
+"""Where the prediction went.
+
+`forwarded` on the wire in the endpoint's documented shape; `local` verified by the embedded engine;
+`via_prompt` the server drafts from the prompt, and the text is there; `via_corpus` loaded into the
+server's draft corpus; `withheld` not sent, the reasons say why; `none` no prediction was given.
+"""
+
+Effect = Literal["used", "unused", "unknown"]
+"""Whether the prediction was used. A 200 proves nothing: only counters that moved do."""
+
+PhaseSource = Literal["server", "engine", "derived"]
+"""Who timed a phase: the answering server, the engine in this process, or arithmetic on the two."""
+
+CountSource = Literal["provider_usage", "provider_metrics", "engine"]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Reason(_Frozen):
+    """Why something was decided: a stable `code`, a sentence for people, and the source of the fact."""
+
+    code: str
+    text: str
+    source: str | None = None
+
+    def __str__(self) -> str:
+        return self.text if self.source is None else f"{self.text} ({self.source})"
+
+
+class Phase(_Frozen):
+    """A duration in seconds, and who measured it."""
+
+    seconds: float
+    source: PhaseSource | Literal["client"]
+
+
+class ClientTiming(_Frozen):
+    """The caller's own stopwatch, in seconds: what can be seen from outside the server.
+
+    `connect` to an open connection (None: reused or in process), `await_headers` from the request's
+    last byte to the response's headers, `await_content` from there to the first content (a role-only
+    frame is not content), `receive` from the first content to the last.
+    """
+
+    connect: float | None = None
+    await_headers: float | None = None
+    await_content: float | None = None
+    receive: float | None = None
+
+
+class Timing(_Frozen):
+    """Where one call's time went.
+
+    `queue`, `prefill` and `decode` are None unless the server or the engine reported them, or they
+    follow from what it reported. `unattributed` is the part of the time before the first content that
+    nobody claims (network, gateway, tokeniser); it is never folded into a phase. `consistent` is False
+    when the reported phases do not fit into the call as the client saw it; then no phase is drawn.
+    """
+
+    queue: Phase | None = None
+    prefill: Phase | None = None
+    decode: Phase | None = None
+    time_to_first_token: Phase | None = None
+    total: Phase | None = None
+    client: ClientTiming = ClientTiming()
+    unattributed: float | None = None
+    consistent: bool | None = None
+
+
+class PredictionReport(_Frozen):
+    """What the prediction bought.
+
+    `accepted_tokens` and `rejected_tokens` are the endpoint's own counts, and both lie inside
+    `usage.completion_tokens` where the endpoint says so; `extra_billed_tokens` are those billed beyond
+    the visible output. `drafted_tokens` counts what a speculating server or the engine tried, from any
+    draft source.
+    """
+
+    outcome: Outcome = "none"
+    effect: Effect = "unknown"
+    reasons: tuple[Reason, ...] = ()
+    accepted_tokens: int | None = None
+    rejected_tokens: int | None = None
+    drafted_tokens: int | None = None
+    acceptance_rate: float | None = None
+    extra_billed_tokens: int | None = None
+    source: CountSource | None = None
+
+
+class Speculation(_Frozen):
+    """How the answering engine decoded, where it says so.
+
+    `draft_tokens` and `accepted_draft_tokens` are from every draft source together;
+    `mean_acceptance_length` is in tokens per verification step, the corrected token included.
+    """
+
+    forward_passes: int | None = None
+    draft_tokens: int | None = None
+    accepted_draft_tokens: int | None = None
+    mean_acceptance_length: float | None = None
+    by_source: dict[str, tuple[int, int]] | None = None
+    """Draft source -> (drafted, accepted)."""
+    inactive_reason: str | None = None
+
+
+class Attempt(_Frozen):
+    """One try at one target. `error` is a class name, never a message that could hold content."""
+
+    target: str
+    provider: str
+    model: str | None
+    status: int | None = None
+    error: str | None = None
+    seconds: float
+    waited: float = 0.0
+    """Seconds of back-off before this try."""
+
+
+class Report(_Frozen):
+    """The whole account of one call."""
+
+    target: str
+    provider: str
+    model: str | None
+    attempts: tuple[Attempt, ...] = ()
+    request_id: str | None = None
+    prediction: PredictionReport = PredictionReport()
+    timing: Timing = Timing()
+    speculation: Speculation | None = None
+    notes: tuple[Reason, ...] = ()
+    """Everything else that was mapped, withheld, refused or mistrusted on the way."""
