@@ -1,0 +1,1 @@
+"""Runs the model: the fused path where the architecture allows it, else any model of transformers."""
