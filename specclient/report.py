@@ -57,13 +57,19 @@ class ClientTiming(_Frozen):
 
     `connect` to an open connection (None: reused or in process), `await_headers` from the request's
     last byte to the response's headers, `await_content` from there to the first content (a role-only
-    frame is not content), `receive` from the first content to the last.
+    frame is not content), `receive` from the first content to the last, `after` from the last frame to
+    the call's end. `first_frame`, `first_content` and `first_answer` (streams only) count from the start
+    of the successful attempt: any event, the first text or reasoning, the first text of the answer.
     """
 
     connect: float | None = None
     await_headers: float | None = None
     await_content: float | None = None
     receive: float | None = None
+    after: float | None = None
+    first_frame: float | None = None
+    first_content: float | None = None
+    first_answer: float | None = None
 
 
 class Timing(_Frozen):
@@ -73,14 +79,25 @@ class Timing(_Frozen):
     follow from what it reported. `unattributed` is the part of the time before the first content that
     nobody claims (network, gateway, tokeniser); it is never folded into a phase. `consistent` is False
     when the reported phases do not fit into the call as the client saw it; then no phase is drawn.
+
+    `total` is what the caller waited, `server_total` what the server says it took. `sent_at` and
+    `phases_at` are seconds from the call's start: when the successful attempt's request was on the wire,
+    and where the first phase begins (phases follow each other without a gap). `anchor` is the moment
+    both sides know that the phases were hung on: the first content of a stream, the end of a plain
+    answer, or the engine's own stamps on this process's clock.
     """
 
     queue: Phase | None = None
     prefill: Phase | None = None
     decode: Phase | None = None
     time_to_first_token: Phase | None = None
+    time_to_first_token_includes_queue: bool | None = None
     total: Phase | None = None
+    server_total: Phase | None = None
     client: ClientTiming = ClientTiming()
+    sent_at: float | None = None
+    phases_at: float | None = None
+    anchor: Literal["first_content", "response_end", "engine_clock"] | None = None
     unattributed: float | None = None
     consistent: bool | None = None
 
