@@ -1,0 +1,168 @@
+"""What a pass costs on this machine, as a curve over rows and context.
+
+Pure arithmetic over measured samples: who measures is the runner, who decides with it is
+`draft_length`. Time linear in the rows of a pass and in its cached context is the model of SmartSpec
+(arXiv 2406.14066); measured knots take the place of the line where kernels make steps.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+REFINE = 0.1
+"""Weight of a new observation in a knot's moving average."""
+OUTLIER = 3.0
+"""An observation this many times off the curve (a stall, a swap) moves it only as far as this."""
+
+
+@dataclass(slots=True)
+class CostCurve:
+    """Seconds of one pass: measured knots over rows, plus a linear part for attention.
+
+    `rows` ascending, `base_seconds` the cost of each at an empty context; between knots the curve is
+    linear, before the first it is flat, beyond the last it goes on with the last slope.
+    `per_context` is seconds per cached token and pass, `per_row_context` per cached token and row.
+    """
+
+    rows: list[int]
+    base_seconds: list[float]
+    per_context: float = 0.0
+    per_row_context: float = 0.0
+    _slope: float = field(init=False, default=0.0)
+
+    def __post_init__(self) -> None:
+        if not self.rows or len(self.rows) != len(self.base_seconds):
+            raise ValueError("a cost curve needs as many costs as row counts, and at least one of each")
+        if any(b <= a for a, b in zip(self.rows, self.rows[1:], strict=False)) or self.rows[0] < 1:
+            raise ValueError("the row counts of a cost curve must ascend from 1 or more")
+        if min(self.base_seconds) <= 0:
+            raise ValueError("every cost of a cost curve must be positive")
+        self._tail()
+
+    def _tail(self) -> None:
+        if len(self.rows) == 1:
+            self._slope = self.base_seconds[0] / self.rows[0]
+        else:
+            rise = self.base_seconds[-1] - self.base_seconds[-2]
+            self._slope = max(0.0, rise / (self.rows[-1] - self.rows[-2]))
+
+    def seconds(self, rows: int, context: int) -> float:
+        """Estimated seconds of a pass over `rows` new tokens with `context` tokens cached."""
+        return self._base(rows) + context * (self.per_context + self.per_row_context * rows)
+
+    def _base(self, rows: int) -> float:
+        knots, costs = self.rows, self.base_seconds
+        if rows <= knots[0]:
+            return costs[0]
+        if rows >= knots[-1]:
+            return costs[-1] + self._slope * (rows - knots[-1])
+        right = bisect_left(knots, rows)
+        left = right - 1
+        share = (rows - knots[left]) / (knots[right] - knots[left])
+        return costs[left] + share * (costs[right] - costs[left])
+
+    def observe(self, rows: int, context: int, seconds: float) -> None:
+        """Refine the knots around `rows` with a measured pass (moving average of the ratio)."""
+        expected = self.seconds(rows, context)
+        if seconds <= 0 or rows < 1:
+            return
+        ratio = min(OUTLIER, max(1 / OUTLIER, seconds / expected))
+        right = min(bisect_left(self.rows, rows), len(self.rows) - 1)
+        left = right if self.rows[right] <= rows else max(0, right - 1)
+        span = self.rows[right] - self.rows[left]
+        share = (rows - self.rows[left]) / span if span else 1.0
+        for knot, weight in ((left, 1.0 - share), (right, share)):
+            self.base_seconds[knot] *= 1.0 + REFINE * weight * (ratio - 1.0)
+        if right == len(self.rows) - 1:
+            self._tail()
+
+    @classmethod
+    def from_samples(cls, samples: Iterable[tuple[int, int, float]]) -> CostCurve:
+        """Fit (rows, context, seconds) samples: least per row count, context by regression.
+
+        The smallest of repeated timings is the cost; noise on a busy machine only ever adds.
+        """
+        best: dict[tuple[int, int], float] = {}
+        for rows, context, seconds in samples:
+            key = (rows, context)
+            best[key] = min(seconds, best.get(key, seconds))
+        if not best:
+            raise ValueError("no cost samples were given: measure at least one pass")
+        nearest = {rows: min(c for r, c in best if r == rows) for rows, _ in best}
+        per_context, per_row = _context_slopes(best, nearest)
+        knots = sorted(nearest)
+        costs = []
+        for rows in knots:
+            context = nearest[rows]
+            seconds = best[rows, context]
+            costs.append(max(seconds * 0.05, seconds - context * (per_context + per_row * rows)))
+        return cls(knots, costs, per_context, per_row)
+
+    @classmethod
+    def linear(cls, floor: float, fixed: float, per_row: float, max_rows: int = 1024) -> CostCurve:
+        """The curve max(floor, fixed + per_row * rows), all in seconds."""
+        if per_row <= 0:
+            raise ValueError("per_row must be positive: more rows cannot cost less")
+        knee = (floor - fixed) / per_row
+        knots = sorted({1, max_rows, *(r for r in (int(knee), int(knee) + 1) if 1 <= r < max_rows)})
+        return cls(knots, [max(floor, fixed + per_row * rows) for rows in knots])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, as `from_dict` reads it."""
+        return {
+            "rows": list(self.rows),
+            "base_seconds": list(self.base_seconds),
+            "per_context": self.per_context,
+            "per_row_context": self.per_row_context,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> CostCurve:
+        """Read what `to_dict` wrote; raises ValueError on anything else."""
+        try:
+            return cls(
+                [int(r) for r in data["rows"]],
+                [float(s) for s in data["base_seconds"]],
+                float(data.get("per_context", 0.0)),
+                float(data.get("per_row_context", 0.0)),
+            )
+        except (KeyError, TypeError) as problem:
+            raise ValueError(f"not a cost curve: {problem!r}; measure the machine again") from problem
+
+
+def _context_slopes(best: Mapping[tuple[int, int], float], nearest: Mapping[int, int]) -> tuple[float, float]:
+    """(per_context, per_row_context) by least squares over the samples' growth with context."""
+    points: list[tuple[float, float, float]] = []
+    for (rows, context), seconds in best.items():
+        grown = context - nearest[rows]
+        if grown > 0:
+            points.append((float(grown), float(grown * rows), seconds - best[rows, nearest[rows]]))
+    if not points:
+        return 0.0, 0.0
+    aa = sum(a * a for a, _, _ in points)
+    ab = sum(a * b for a, b, _ in points)
+    bb = sum(b * b for _, b, _ in points)
+    ay = sum(a * y for a, _, y in points)
+    by = sum(b * y for _, b, y in points)
+    determinant = aa * bb - ab * ab
+    if determinant > 1e-9 * aa * bb:
+        per_context = (ay * bb - by * ab) / determinant
+        per_row = (by * aa - ay * ab) / determinant
+        if per_context >= 0 and per_row >= 0:
+            return per_context, per_row
+    return _one_slope(points, aa, bb, ay, by)
+
+
+def _one_slope(
+    points: Sequence[tuple[float, float, float]], aa: float, bb: float, ay: float, by: float
+) -> tuple[float, float]:
+    """The better of the two single slopes, when both together would make one negative."""
+    candidates = [(max(0.0, ay / aa), 0.0), (0.0, max(0.0, by / bb))]
+
+    def error(slopes: tuple[float, float]) -> float:
+        return sum((y - slopes[0] * a - slopes[1] * b) ** 2 for a, b, y in points)
+
+    return min(candidates, key=error)
