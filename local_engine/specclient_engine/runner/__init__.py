@@ -1,1 +1,54 @@
 """Runs the model: the fused path where the architecture allows it, else any model of transformers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from ..api import ProgressCallback
+from ..errors import UnsupportedRequest
+
+if TYPE_CHECKING:
+    import torch
+
+    from .base import ModelRunner
+
+Dtype = Literal["auto", "bfloat16", "float32", "int8"]
+
+
+def load_runner(
+    folder: Path,
+    *,
+    dtype: Dtype = "auto",
+    device: str = "auto",
+    max_context: int | None = None,
+    progress: ProgressCallback | None = None,
+) -> ModelRunner:
+    """The fastest runner that supports the model in `folder`, its weights loaded.
+
+    `dtype="auto"` is bfloat16 where the machine computes with it natively, else float32.
+    """
+    import torch
+
+    from .fused import load_fused
+    from .plain import PlainRunner
+
+    place = torch.device(device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu")
+    fused = load_fused(folder, dtype=dtype, device=place, max_context=max_context, progress=progress)
+    if fused is not None:
+        return fused
+    if dtype == "int8":
+        raise UnsupportedRequest(
+            f"int8 needs the fused path, which does not know the architecture in {folder}; "
+            "use bfloat16 or float32"
+        )
+    return PlainRunner.load(folder, dtype=_plain_dtype(dtype, place), device=place, max_context=max_context)
+
+
+def _plain_dtype(dtype: Dtype, device: torch.device) -> torch.dtype:
+    import torch
+
+    if dtype == "auto":
+        native = device.type == "cuda" or torch.backends.cpu.get_cpu_capability() == "AVX512"
+        return torch.bfloat16 if native else torch.float32
+    return torch.bfloat16 if dtype == "bfloat16" else torch.float32

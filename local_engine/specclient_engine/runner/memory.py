@@ -1,0 +1,49 @@
+"""How much memory is left, as far as the system tells."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
+WORKSPACE_BYTES = 400 << 20
+"""Kept free for activations and logits when the cache's room is worked out."""
+
+_UNKNOWN = 1 << 40
+
+
+def available_bytes(device: torch.device) -> int:
+    """Bytes that may still be taken on `device`: the least of what the system and its limits leave."""
+    if device.type == "cuda":
+        import torch
+
+        return int(torch.cuda.mem_get_info(device)[0])
+    return min(_linux_available(), _cgroup_available())
+
+
+def gibibytes(count: float) -> str:
+    """`count` bytes as people read them in a message."""
+    return f"{count / (1 << 30):.2f} GiB"
+
+
+def _linux_available() -> int:
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return _UNKNOWN
+    fields = dict(line.split(":", 1) for line in lines if ":" in line)
+    figure = fields.get("MemAvailable", "").split()
+    return int(figure[0]) * 1024 if figure else _UNKNOWN
+
+
+def _cgroup_available() -> int:
+    """What a container's limit (cgroup v2) leaves."""
+    root = Path("/sys/fs/cgroup")
+    try:
+        limit = (root / "memory.max").read_text().strip()
+        used = int((root / "memory.current").read_text())
+    except (OSError, ValueError):
+        return _UNKNOWN
+    return _UNKNOWN if limit == "max" else max(0, int(limit) - used)
