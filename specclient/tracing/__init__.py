@@ -1,0 +1,26 @@
+"""One span a call, and where its time went.
+
+`start_call` begins a call, `Call.finish` ends it, `Finaliser` sees to it that a stream ends exactly once.
+Needs opentelemetry-api only, and costs microseconds while no SDK is configured.
+"""
+
+from specclient.core.timeline import EnginePhases, Timeline
+from specclient.tracing.call import Call, CallStart, ResponseFacts, start_call
+from specclient.tracing.finaliser import CallOutcome, Finaliser, outcome_of
+from specclient.tracing.options import DEFAULT_OPTIONS, TracingOptions
+from specclient.tracing.propagation import extract
+
+__all__ = [
+    "DEFAULT_OPTIONS",
+    "Call",
+    "CallOutcome",
+    "CallStart",
+    "EnginePhases",
+    "Finaliser",
+    "ResponseFacts",
+    "Timeline",
+    "TracingOptions",
+    "extract",
+    "outcome_of",
+    "start_call",
+]

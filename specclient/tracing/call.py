@@ -1,0 +1,226 @@
+"""One call's span, from its start to its one end.
+
+Nothing here raises into the caller: a fault is logged at debug level and the call goes on untraced.
+The span is current only inside `current()`, which is held around one transport call or one read and
+never across a yield: a context that is attached in one task and detached in another is an error.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping, MutableMapping, Sequence
+from contextvars import Token
+from dataclasses import dataclass
+from typing import Any
+
+from opentelemetry import context as otel_context
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.trace import Span, SpanKind
+
+from specclient._version import __version__
+from specclient.core.timeline import Timeline
+from specclient.report import Report
+from specclient.tracing import interop, names, propagation, spans
+from specclient.tracing.finaliser import CallOutcome
+from specclient.tracing.metrics import record
+from specclient.tracing.options import DEFAULT_OPTIONS, TracingOptions
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, kw_only=True)
+class CallStart:
+    """What is known of a call before anything is sent.
+
+    `provider` is the telemetry name (`EndpointFacts.telemetry_name`), `body` the wire body, of which only
+    parameters are read. `capability` is what the tables say of predictions there: documented,
+    undocumented, refused, self_hosted or engine. `adapter` names the door: client, wrap or gateway.
+    """
+
+    provider: str
+    operation: str = "chat"
+    model: str | None = None
+    server_address: str | None = None
+    server_port: int | None = None
+    stream: bool = False
+    body: Mapping[str, Any] | None = None
+    in_process: bool = False
+    capability: str | None = None
+    adapter: str | None = None
+    target: str | None = None
+    workload: str | None = None
+    prediction_chars: int | None = None
+    prediction_tokens: int | None = None
+    timeline: Timeline | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class ResponseFacts:
+    """What the answer said of itself; None where it said nothing.
+
+    `finish_reasons` has one entry a choice, None where none came. `first_chunk_tokens` is the number of
+    tokens in the first content frame where that is known (from the engine or returned token ids, never
+    from characters). `output` holds OpenAI-shaped messages and is read only where content is asked for.
+    """
+
+    id: str | None = None
+    model: str | None = None
+    finish_reasons: Sequence[str | None] = ()
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    first_chunk_tokens: int | None = None
+    service_tier: str | None = None
+    system_fingerprint: str | None = None
+    output: Sequence[Mapping[str, Any]] = ()
+
+
+NO_FACTS = ResponseFacts()
+
+
+class Current:
+    """Makes a call's span the current one for the length of a `with` block."""
+
+    __slots__ = ("_context", "_token")
+
+    def __init__(self, context: Context | None) -> None:
+        self._context = context
+        self._token: Token[Context] | None = None
+
+    def __enter__(self) -> None:
+        if self._context is not None:
+            self._token = otel_context.attach(self._context)
+
+    def __exit__(self, *_: object) -> None:
+        if self._token is not None:
+            otel_context.detach(self._token)
+            self._token = None
+
+
+class Call:
+    """A started call. `timeline` is its stopwatch; `finish` ends it, and only the first one counts."""
+
+    __slots__ = ("_context", "_first", "_owned", "identity", "options", "span", "start", "timeline")
+
+    def __init__(self, start: CallStart, options: TracingOptions, timeline: Timeline) -> None:
+        self.start = start
+        self.options = options
+        self.timeline = timeline
+        self.span: Span = trace.INVALID_SPAN
+        self.identity: dict[str, Any] = {}
+        self._context: Context | None = None
+        self._owned = False
+        self._first = threading.Lock()
+
+    @property
+    def wants_content(self) -> bool:
+        """Whether the application asked for texts in its telemetry: only then are they worth keeping."""
+        return self.options.content != "NO_CONTENT" and self.span.is_recording()
+
+    def inject(self, headers: MutableMapping[str, str], self_hosted: bool) -> None:
+        """Add `traceparent` to request headers where the policy allows it; never baggage."""
+        try:
+            propagation.inject(headers, self.span, self.options.propagate, self_hosted=self_hosted)
+        except Exception:
+            log.debug("trace context not injected", exc_info=True)
+
+    def current(self) -> Current:
+        """The span as the current one, for one transport call or one read; never across a yield."""
+        return Current(self._context)
+
+    def finish(
+        self,
+        report: Report | None = None,
+        facts: ResponseFacts = NO_FACTS,
+        outcome: CallOutcome = "completed",
+        error: BaseException | None = None,
+    ) -> bool:
+        """End the call; True if this was the end that counted."""
+        if not self._first.acquire(blocking=False):
+            return False
+        self.timeline.done()
+        if self.options.telemetry == "off":
+            return True
+        try:
+            self._record(report, facts, outcome, error)
+        except Exception:
+            log.debug("telemetry of a call not recorded", exc_info=True)
+        if self._owned:
+            self.span.end(self.timeline.at(self.timeline.ended or self.timeline.started))
+        return True
+
+    def _record(
+        self, report: Report | None, facts: ResponseFacts, outcome: CallOutcome, error: BaseException | None
+    ) -> None:
+        recording, metered = self.span.is_recording(), self._owned and self.options.instruments.active
+        if not recording and not metered:
+            return
+        ended = spans.Ended(self, report, facts, outcome, error)
+        if recording:
+            spans.describe(ended)
+        if metered:
+            record(
+                self.options.instruments,
+                self.identity,
+                report=report,
+                stamps=self.timeline.attempt,
+                facts=facts,
+                derived=ended.derived,
+                duration=self.timeline.seconds(self.timeline.ended or self.timeline.started),
+                error_type=ended.error_type,
+                in_process=self.start.in_process,
+            )
+
+
+def start_call(
+    start: CallStart, options: TracingOptions = DEFAULT_OPTIONS, *, parent: Context | None = None
+) -> Call:
+    """Begin a call: its stopwatch, and its span (CLIENT, or INTERNAL in process) named by the conventions.
+
+    Where another instrumentation owns the call already, or `telemetry="enrich"`, no span is opened and
+    what is learnt goes onto the current one.
+    """
+    call = Call(start, options, start.timeline or Timeline())
+    if options.telemetry == "off":
+        return call
+    try:
+        if options.telemetry == "enrich" or interop.owned_elsewhere():
+            call.span = trace.get_current_span(parent)
+        else:
+            _open(call, parent)
+        if call.span.is_recording():
+            spans.request_attributes(call)
+    except Exception:
+        log.debug("call not traced", exc_info=True)
+    return call
+
+
+def _open(call: Call, parent: Context | None) -> None:
+    start = call.start
+    identity = call.identity
+    identity[names.OPERATION] = start.operation
+    identity[names.PROVIDER] = start.provider
+    if start.model:
+        identity[names.REQUEST_MODEL] = start.model
+    if start.server_address:
+        identity[names.SERVER_ADDRESS] = start.server_address
+        if start.server_port is not None:
+            identity[names.SERVER_PORT] = start.server_port
+    identity["specclient.version"] = __version__
+    if start.adapter:
+        identity["specclient.adapter"] = start.adapter
+    call.span = call.options.tracer.start_span(
+        f"{start.operation} {start.model}" if start.model else start.operation,
+        context=parent,
+        kind=SpanKind.INTERNAL if start.in_process else SpanKind.CLIENT,
+        attributes=identity,
+        start_time=call.timeline.wall,
+    )
+    call._owned = True
+    if call.span.get_span_context().is_valid:
+        context = trace.set_span_in_context(call.span, parent)
+        call._context = interop.claim(context)

@@ -1,0 +1,76 @@
+"""How calls are traced: one object a client, read once."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from opentelemetry import trace
+from opentelemetry._logs import LoggerProvider
+from opentelemetry.metrics import MeterProvider
+from opentelemetry.trace import Tracer, TracerProvider
+
+from specclient._version import __version__
+from specclient.tracing.metrics import Instruments
+
+SCOPE = "specclient"
+CONTENT_VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+OPT_IN_VARIABLE = "OTEL_SEMCONV_STABILITY_OPT_IN"
+LATEST = "gen_ai_latest_experimental"
+
+ContentMode = Literal["NO_CONTENT", "SPAN_ONLY", "EVENT_ONLY", "SPAN_AND_EVENT"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TracingOptions:
+    """What to trace and what to tell whom.
+
+    `telemetry`: "on" opens a span for each call; "enrich" opens none and writes onto the caller's current
+    span instead, for applications whose other instrumentation already has one; "off" does nothing.
+    `phases`: "reported" draws queue, prefill and decode when a server or the engine reported them; "all"
+    also draws what only the client's stopwatch saw, under other names; "none" draws nothing.
+    `propagate`: who gets a `traceparent`. `capture_content` overrides the standard variable
+    OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT. The aliases repeat values under names that
+    particular backends read.
+    """
+
+    telemetry: Literal["on", "enrich", "off"] = "on"
+    phases: Literal["reported", "all", "none"] = "reported"
+    propagate: Literal["self_hosted", "always", "never"] = "self_hosted"
+    capture_content: ContentMode | None = None
+    tracer_provider: TracerProvider | None = None
+    meter_provider: MeterProvider | None = None
+    logger_provider: LoggerProvider | None = None
+    latency_aliases: bool = True
+    usage_aliases: bool = False
+    cache_creation_alias: bool = False
+    langfuse_alias: bool = False
+    openinference_alias: bool = False
+
+    @cached_property
+    def tracer(self) -> Tracer:
+        """A proxy until the application sets a provider, then the real thing."""
+        return trace.get_tracer(SCOPE, __version__, self.tracer_provider)
+
+    @cached_property
+    def instruments(self) -> Instruments:
+        wanted = os.environ.get(OPT_IN_VARIABLE, "")
+        latest = LATEST in {part.strip() for part in wanted.split(",")}
+        return Instruments(self.meter_provider, latest=latest)
+
+    @cached_property
+    def content(self) -> ContentMode:
+        """Whose content goes where; an unknown value of the variable means none at all."""
+        if self.capture_content is not None:
+            return self.capture_content
+        value = os.environ.get(CONTENT_VARIABLE, "").strip().upper()
+        if value == "SPAN_ONLY":
+            return "SPAN_ONLY"
+        if value == "EVENT_ONLY":
+            return "EVENT_ONLY"
+        return "SPAN_AND_EVENT" if value == "SPAN_AND_EVENT" else "NO_CONTENT"
+
+
+DEFAULT_OPTIONS = TracingOptions()

@@ -1,0 +1,40 @@
+"""Who learns the trace's id.
+
+Only the W3C trace-context propagator writes headers, named explicitly: the global propagator normally
+carries baggage too, and would hand the application's own data to third parties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping
+from typing import Literal
+
+from opentelemetry.context import Context
+from opentelemetry.trace import Span, set_span_in_context
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+_W3C = TraceContextTextMapPropagator()
+
+
+def inject(
+    headers: MutableMapping[str, str],
+    span: Span,
+    policy: Literal["self_hosted", "always", "never"],
+    *,
+    self_hosted: bool,
+) -> None:
+    """Add `traceparent` (and `tracestate` where there is one) as the policy says; never baggage.
+
+    A header that the caller has set stays.
+    """
+    if policy == "never" or (policy == "self_hosted" and not self_hosted):
+        return
+    if not span.get_span_context().is_valid or any(name.lower() == "traceparent" for name in headers):
+        return
+    _W3C.inject(headers, set_span_in_context(span, Context()))
+
+
+def extract(headers: Mapping[str, str]) -> Context:
+    """The caller's trace context from request headers (any case); an empty one if there is none."""
+    lowered = {name.lower(): value for name, value in headers.items()}
+    return _W3C.extract(lowered, Context())

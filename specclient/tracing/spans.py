@@ -1,0 +1,303 @@
+"""What a finished call writes: attributes, events, status, and the child spans.
+
+Children are made at the end, in one go, from stored stamps with explicit times: nothing is held open,
+so nothing leaks, and a call that is not recorded pays nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry import trace
+from opentelemetry.trace import SpanKind, Status, StatusCode
+
+from specclient.core.timeline import NANOSECONDS, AttemptStamps
+from specclient.report import Attempt, Report
+from specclient.tracing import content, habit, names
+from specclient.tracing.finaliser import CallOutcome
+
+if TYPE_CHECKING:
+    from specclient.tracing.call import Call, ResponseFacts
+
+SENT_OUTCOMES = frozenset({"forwarded", "local", "via_prompt", "via_corpus"})
+REPORTED = frozenset({"server", "engine"})
+
+
+class Ended:
+    """A call at its end, with everything that the tables and the metrics read of it."""
+
+    def __init__(
+        self,
+        call: Call,
+        report: Report | None,
+        facts: ResponseFacts,
+        outcome: CallOutcome,
+        error: BaseException | None,
+    ) -> None:
+        self.call = call
+        self.report = report
+        self.facts = facts
+        self.outcome = outcome
+        self.error = error
+
+    @property
+    def stamps(self) -> AttemptStamps:
+        return self.call.timeline.attempt
+
+    @cached_property
+    def error_type(self) -> str | None:
+        """Low-cardinality: a status code, a class name, or `_OTHER`; never a message."""
+        if self.outcome in ("completed", "closed_by_caller"):
+            return None
+        if self.error is None:
+            return "_OTHER"
+        status = getattr(self.error, "status_code", None)
+        return str(status) if isinstance(status, int) else type(self.error).__name__
+
+    @cached_property
+    def derived(self) -> dict[str, Any]:
+        values = {
+            "timing_source": self._timing_source(),
+            "finish_reasons": self._finish_reasons(),
+            "attempts": len(self.call.timeline.attempts) if len(self.call.timeline.attempts) > 1 else None,
+            "backoff": sum(attempt.waited for attempt in self.call.timeline.attempts) or None,
+            "openai": self._openai(),
+        }
+        if self.call.start.stream:
+            values.update(self._stream())
+        if self.report is not None:
+            values.update(self._prediction(self.report))
+            values["reported"] = self._reported(self.report)
+            first = self.report.timing.time_to_first_token
+            values["server_ttft"] = first.seconds if first is not None and first.source != "client" else None
+        return values
+
+    def roots(self) -> Mapping[str, Any]:
+        return {"facts": self.facts, "report": self.report, "derived": self.derived}
+
+    def _timing_source(self) -> str:
+        timing = self.report.timing if self.report is not None else None
+        phases = (timing.queue, timing.prefill, timing.decode, timing.time_to_first_token) if timing else ()
+        sources = {phase.source for phase in phases if phase is not None}
+        return next((name for name in ("engine", "server", "derived") if name in sources), "client")
+
+    def _finish_reasons(self) -> tuple[str, ...] | None:
+        given = tuple(self.facts.finish_reasons)
+        if self.outcome == "completed":
+            return tuple(reason for reason in given if reason) or None
+        return tuple(reason or "error" for reason in given) or ("error",)
+
+    def _openai(self) -> dict[str, Any] | None:
+        if self.call.start.provider != "openai":
+            return None
+        return {
+            "response_service_tier": self.facts.service_tier,
+            "system_fingerprint": self.facts.system_fingerprint,
+        }
+
+    def _stream(self) -> dict[str, Any]:
+        stamps, timeline = self.stamps, self.call.timeline
+        first = stamps.first_content
+        basis, value = time_per_output_token(stamps, self.facts)
+        began = None if first is None else datetime.fromtimestamp(timeline.at(first) / NANOSECONDS, UTC)
+        return {
+            "chunks": stamps.frames,
+            "content_chunks": stamps.content_frames,
+            "max_gap": stamps.max_gap / NANOSECONDS if stamps.gaps else None,
+            "stream_outcome": self.outcome,
+            "tpot": value,
+            "tpot_basis": basis,
+            "completion_start_time": None if began is None else began.isoformat(),
+        }
+
+    def _prediction(self, report: Report) -> dict[str, Any]:
+        prediction, speculation = report.prediction, report.speculation
+        withheld = prediction.outcome == "withheld"
+        counted = prediction.accepted_tokens is not None or prediction.rejected_tokens is not None
+        drafted = speculation.draft_tokens if speculation is not None else prediction.drafted_tokens
+        by_source = speculation.by_source if speculation is not None else None
+        return {
+            "requested": prediction.outcome != "none",
+            "sent": prediction.outcome in SENT_OUTCOMES if prediction.outcome != "none" else None,
+            "effect": prediction.effect if prediction.outcome != "none" else None,
+            "withheld_reason": prediction.reasons[0].code if withheld and prediction.reasons else None,
+            "counts_source": prediction.source if counted else None,
+            "draft_tokens": drafted,
+            "draft_sources": tuple(sorted(by_source)) if by_source else None,
+        }
+
+    def _reported(self, report: Report) -> dict[str, float]:
+        timing = report.timing
+        phases = {
+            "queue": timing.queue,
+            "prefill": timing.prefill,
+            "decode": timing.decode,
+            "ttft": timing.time_to_first_token,
+        }
+        return {
+            name: phase.seconds
+            for name, phase in phases.items()
+            if phase is not None and phase.source in REPORTED
+        }
+
+
+def time_per_output_token(stamps: AttemptStamps, facts: ResponseFacts) -> tuple[str | None, float | None]:
+    """Seconds per streamed token after the first, and by which count.
+
+    (last content − first content) / (output tokens − tokens in the first frame); where the first frame's
+    tokens are unknown they are taken as one and the basis says so. Nothing is computed when reasoning was
+    counted but not streamed. A frame is one verification step, so frames are never counted as tokens.
+    """
+    first, last, total = stamps.first_content, stamps.last_content, facts.output_tokens
+    if first is None or last is None or last <= first or not isinstance(total, int):
+        return None, None
+    if facts.reasoning_tokens and not stamps.saw_reasoning:
+        return None, None
+    known = facts.first_chunk_tokens
+    tokens = total - (known if known is not None else 1)
+    if tokens <= 0:
+        return None, None
+    basis = "tokens_after_first_chunk" if known is not None else "tokens_minus_one"
+    return basis, (last - first) / NANOSECONDS / tokens
+
+
+def request_attributes(call: Call) -> None:
+    """Everything the request says, onto a span that is recorded."""
+    body = call.start.body or {}
+    count = body.get("n")
+    format_type = names.dig(body, "response_format.type")
+    known_formats = {"json_object": "json", "json_schema": "json", "text": "text"}
+    derived = {
+        "stream": True if call.start.stream else None,
+        "choice_count": count if count != 1 else None,
+        "max_tokens": body.get("max_completion_tokens", body.get("max_tokens")),
+        "output_type": known_formats.get(format_type) if isinstance(format_type, str) else None,
+        "openai": {"service_tier": body.get("service_tier")} if call.start.provider == "openai" else None,
+    }
+    found = names.walk(names.REQUEST, {"start": call.start, "body": body, "derived": derived})
+    if call.options.openinference_alias:
+        found["openinference.span.kind"] = "LLM"
+    call.span.set_attributes(found)
+
+
+def describe(ended: Ended) -> None:
+    """Attributes, events, status and children of a recorded call."""
+    call, roots, options = ended.call, ended.roots(), ended.call.options
+    rows = [*names.RESPONSE, *names.TIMING]
+    if ended.report is not None:
+        rows += names.PREDICTION
+    for wanted, table in (
+        (options.latency_aliases, names.LATENCY_ALIASES),
+        (options.usage_aliases, names.USAGE_ALIASES),
+        (options.cache_creation_alias, names.CACHE_CREATION_ALIAS),
+        (options.langfuse_alias, names.LANGFUSE_ALIAS),
+    ):
+        if wanted:
+            rows += table
+    call.span.set_attributes(names.walk(rows, roots))
+    if options.content != "NO_CONTENT":
+        content.capture(call, ended.facts)
+    if call.start.stream:
+        _first_events(ended)
+    if ended.report is not None:
+        habit.note(call.span, ended.report, call.start, call.timeline)
+        _children(ended, ended.report)
+    if ended.error_type is not None:
+        call.span.set_attribute(names.ERROR_TYPE, ended.error_type)
+        if call._owned:
+            call.span.set_status(Status(StatusCode.ERROR, _described(ended)))
+
+
+def _described(ended: Ended) -> str | None:
+    """A status text that cannot hold content: messages of providers may echo the prompt."""
+    return "abandoned stream" if ended.outcome == "abandoned" else None
+
+
+def _first_events(ended: Ended) -> None:
+    stamps, timeline, span = ended.stamps, ended.call.timeline, ended.call.span
+    if stamps.first_frame is not None:
+        span.add_event("first_chunk", timestamp=timeline.at(stamps.first_frame))
+    if stamps.first_content is not None:
+        span.add_event("first_content", timestamp=timeline.at(stamps.first_content))
+        if ended.call.options.openinference_alias:
+            span.add_event("First Token Stream Event", timestamp=timeline.at(stamps.first_content))
+
+
+def _children(ended: Ended, report: Report) -> None:
+    _attempts(ended, report)
+    wanted = ended.call.options.phases
+    if wanted == "none":
+        return
+    begin = report.timing.phases_at
+    if begin is not None:
+        for name in ("queue", "prefill", "decode"):
+            phase = getattr(report.timing, name)
+            if phase is not None:
+                _child(ended, name, begin, begin + phase.seconds, phase.source)
+                begin += phase.seconds
+    elif wanted == "all":
+        begin = report.timing.sent_at or 0.0
+        for name in ("await_headers", "await_content", "receive"):
+            seconds = getattr(report.timing.client, name)
+            if seconds:
+                _child(ended, name, begin, begin + seconds, "client")
+                begin += seconds
+
+
+def _child(ended: Ended, name: str, begin: float, end: float, source: str) -> None:
+    """One phase. Only the provider of all `gen_ai.` names: Langfuse keeps such a span, and no backend
+    takes it for a model call of its own."""
+    timeline = ended.call.timeline
+    first, last = (timeline.at(timeline.started + round(moment * NANOSECONDS)) for moment in (begin, end))
+    limit = timeline.at(timeline.ended or timeline.started)
+    attributes: dict[str, Any] = {
+        names.PHASE: name,
+        names.TIMING_SOURCE: source,
+        names.PROVIDER: ended.call.start.provider,
+    }
+    speculation = ended.report.speculation if ended.report is not None else None
+    if name == "decode" and speculation is not None:
+        rows = [row for row in names.PREDICTION if row[0].startswith("specclient.speculation.")]
+        attributes.update(names.walk(rows, ended.roots()))
+    if ended.call.options.openinference_alias:
+        attributes["openinference.span.kind"] = "CHAIN"
+    span = ended.call.options.tracer.start_span(
+        name,
+        context=trace.set_span_in_context(ended.call.span),
+        kind=SpanKind.INTERNAL,
+        start_time=first,
+        attributes=attributes,
+    )
+    span.end(min(last, limit))
+
+
+def _attempts(ended: Ended, report: Report) -> None:
+    """One span a try, only where there was more than one."""
+    call = ended.call
+    stamps = call.timeline.attempts
+    if len(stamps) < 2:
+        return
+    mine = [attempt for attempt in report.attempts if attempt.target == report.target][-len(stamps) :]
+    known: list[Attempt | None] = [*mine] if len(mine) == len(stamps) else [None] * len(stamps)
+    for number, (stamp, attempt) in enumerate(zip(stamps, known, strict=True), start=1):
+        attributes: dict[str, Any] = {
+            "specclient.attempt": number,
+            names.PROVIDER: call.start.provider,
+            "specclient.attempt.waited": stamp.waited,
+        }
+        if attempt is not None and attempt.status is not None:
+            attributes["http.response.status_code"] = attempt.status
+        if attempt is not None and attempt.error is not None:
+            attributes[names.ERROR_TYPE] = attempt.error
+        span = call.options.tracer.start_span(
+            "attempt",
+            context=trace.set_span_in_context(call.span),
+            start_time=call.timeline.at(stamp.started),
+            attributes=attributes,
+        )
+        if attempt is not None and attempt.error is not None:
+            span.set_status(Status(StatusCode.ERROR))
+        span.end(call.timeline.at(stamp.ended or call.timeline.ended or stamp.started))
