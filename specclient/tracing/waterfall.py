@@ -1,0 +1,109 @@
+"""A call's waterfall in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.markup import escape
+from rich.segment import Segment
+from rich.style import Style
+from rich.table import Table
+from rich.text import Text
+
+from specclient.report import Report
+from specclient.tracing.picture import Bar, Picture, of_report, seconds_text
+
+STYLES = {"server": "cyan", "engine": "green", "derived": "yellow", "client": "blue"}
+EIGHTHS = " ▏▎▍▌▋▊▉"
+MIN_TRACK = 12
+
+
+def waterfall(report: Report) -> Waterfall:
+    """The waterfall of one report, to be printed by a rich console."""
+    return Waterfall(of_report(report))
+
+
+class Waterfall:
+    """Draws a `Picture`: a row for each bar with its duration, its place on the axis, and who measured it."""
+
+    def __init__(self, picture: Picture) -> None:
+        self.picture = picture
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        picture = self.picture
+        table = Table(
+            box=None, pad_edge=False, expand=True, title=escape(picture.title), title_justify="left"
+        )
+        table.add_column("", no_wrap=True, overflow="ellipsis")
+        table.add_column("time", justify="right", no_wrap=True)
+        table.add_column(_axis(picture.seconds), ratio=1, min_width=MIN_TRACK, no_wrap=True)
+        table.add_column("measured by", no_wrap=True)
+        for bar in picture.bars:
+            track = _Track(bar, picture.seconds, "gray50" if bar.kind == "call" else _style(bar))
+            table.add_row(_label(bar), seconds_text(bar.seconds), track, _measured(bar))
+        yield table
+        if picture.facts:
+            yield ""
+            yield _facts(picture)
+        for remark in picture.remarks:
+            yield Text(f"• {remark}", style="dim")
+
+
+def _style(bar: Bar) -> str:
+    if bar.kind in ("gap", "wait"):
+        return "bright_black"
+    return STYLES.get(bar.source or "", "magenta")
+
+
+def _label(bar: Bar) -> Text:
+    text = Text("  " * bar.depth + bar.label)
+    if bar.note:
+        text.append(f"  {bar.note}", style="dim")
+    return text
+
+
+def _measured(bar: Bar) -> Text:
+    return Text(bar.source or "nobody", style=_style(bar))
+
+
+def _axis(total: float) -> str:
+    return f"0 → {seconds_text(total)}"
+
+
+def _facts(picture: Picture) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    for name, value in picture.facts:
+        grid.add_row(Text(name, style="dim"), Text(value))
+    return grid
+
+
+class _Track:
+    """One bar on an axis as wide as the column; every bar shows at least a sliver."""
+
+    def __init__(self, bar: Bar, total: float, style: str) -> None:
+        self.bar = bar
+        self.total = total
+        self.style = style
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        width = max(options.max_width, 1)
+        text = track_text(self.bar, self.total, width, ascii_only=options.ascii_only)
+        yield Segment(text + " " * (width - cell_len(text)), Style.parse(self.style))
+
+
+def track_text(bar: Bar, total: float, width: int, *, ascii_only: bool = False) -> str:
+    """The bar as `width` cells at most: blocks in steps of an eighth, `░` for time that nobody claims."""
+    if total <= 0:
+        return ""
+    first = min(max(bar.start / total, 0.0), 1.0) * width
+    last = min(max((bar.start + bar.seconds) / total, 0.0), 1.0) * width
+    lead = min(int(first), width - 1)
+    if ascii_only or bar.kind in ("gap", "wait"):
+        fill = {"gap": "." if ascii_only else "░", "wait": "~" if ascii_only else "┄"}.get(bar.kind, "=")
+        return " " * lead + fill * max(round(last) - lead, 1)
+    cells = last - lead
+    whole, rest = int(cells), int((cells - int(cells)) * 8)
+    body = "█" * whole + (EIGHTHS[rest] if rest else "")
+    return " " * lead + (body or "▏")
