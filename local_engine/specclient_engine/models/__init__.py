@@ -63,7 +63,8 @@ def locate(model: str | Path, progress: ProgressCallback | None = None) -> Model
         return _from_hub(str(model))
     names = ", ".join(m.name for m in KNOWN_MODELS)
     raise ModelNotFound(
-        f"there is no model at {str(model)!r}: give a folder, a GGUF file, a hub id (owner/name), or one of {names}."
+        f"there is no model at {str(model)!r}: give a folder, a GGUF file, a hub id (owner/name), "
+        f"or one of {names}."
     )
 
 
@@ -134,6 +135,7 @@ def _from_hub(repo: str) -> ModelFiles:
     except Exception as error:
         # The hub's client raises its HTTP library's own classes, which changed between its releases.
         raise ModelNotFound(
-            f"{repo} could not be had from the hub ({type(error).__name__}): give a folder or a GGUF file instead."
+            f"{repo} could not be had from the hub ({type(error).__name__}): "
+            "give a folder or a GGUF file instead."
         ) from error
     return ModelFiles(repo, _folder(Path(folder)).path)

