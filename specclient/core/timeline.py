@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
-from specclient.report import ClientTiming, Phase, PhaseSource, Timing
+from specclient.report import ClientTiming, Phase, Timing
 
 NANOSECONDS = 1_000_000_000
 TOLERANCE = 0.001
@@ -265,14 +265,8 @@ def _sum(*phases: Phase | None) -> float:
 
 def _phase(reading: Any, name: str) -> Phase | None:
     """The phase as a `Phase`; nothing, zero, negative or not a number is "not reported"."""
-    value = getattr(reading, name, None)
-    seconds: Any = getattr(value, "seconds", value)
-    source = getattr(value, "source", None) or _source(reading, name)
+    value: Any = getattr(reading, name, None)
+    seconds = getattr(value, "seconds", None)
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < float("inf"):
         return None
-    return Phase(seconds=float(seconds), source=source)
-
-
-def _source(reading: Any, name: str) -> PhaseSource:
-    named = getattr(reading, f"{name}_source", None)
-    return named if named in ("server", "engine", "derived") else "server"
+    return Phase(seconds=float(seconds), source=value.source)

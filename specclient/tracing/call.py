@@ -78,6 +78,18 @@ class ResponseFacts:
     system_fingerprint: str | None = None
     output: Sequence[Mapping[str, Any]] = ()
 
+    @classmethod
+    def of(cls, reading: Any, **rest: Any) -> ResponseFacts:
+        """The counts of an endpoint's reading (`specclient_providers.Reading`), and `rest` as given."""
+        usage = reading.usage
+        return cls(
+            input_tokens=usage.prompt,
+            output_tokens=usage.completion,
+            cached_tokens=usage.cached,
+            reasoning_tokens=usage.reasoning,
+            **rest,
+        )
+
 
 NO_FACTS = ResponseFacts()
 
