@@ -3,7 +3,8 @@
 SpecclientError (alias OpenAIError)
 ├─ ConfigError                        the configuration or the arguments are wrong; nothing was sent
 ├─ FileError                          a file cannot be edited, read or written
-│  └─ IncompleteOutput                the answer was cut off; the file is untouched, `.partial` has the text
+│  ├─ IncompleteOutput                the answer was cut off; the file is untouched, `.partial` has the text
+│  └─ EditRefused                     the answer does not look like the file; it is untouched, `.edit` has all
 └─ APIError
    ├─ APIConnectionError              no answer came
    │  ├─ APITimeoutError              a limit ran out: `.limit` says which
@@ -25,6 +26,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from specclient.edit.result import FileEdit
     from specclient.report import Report
 
 
@@ -51,6 +53,14 @@ class IncompleteOutput(FileError):
     def __init__(self, message: str, *, partial: str) -> None:
         super().__init__(message)
         self.partial = partial
+
+
+class EditRefused(FileError):
+    """The answer does not look like the whole file, so the file was left alone. `edit` is the FileEdit."""
+
+    def __init__(self, message: str, *, edit: FileEdit) -> None:
+        super().__init__(message)
+        self.edit = edit
 
 
 class APIError(SpecclientError):
@@ -85,7 +95,7 @@ class APIConnectionError(APIError):
 
 
 class APITimeoutError(APIConnectionError):
-    """A limit ran out. `limit` is one of connect, write, pool, first_byte, first_content, content_idle, total."""
+    """A limit ran out: `limit` is connect, write, pool, first_byte, first_content, content_idle or total."""
 
     def __init__(self, message: str, *, limit: str | None = None, **rest: Any) -> None:
         super().__init__(message, **rest)

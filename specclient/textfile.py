@@ -11,7 +11,7 @@ import codecs
 import os
 import re
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from specclient.errors import FileError
@@ -43,11 +43,11 @@ class FileImage:
     ("\\n", "\\r\\n", "\\r"; "" for a last line that does not end).
     """
 
-    raw: bytes
-    text: str
+    raw: bytes = field(repr=False)
+    text: str = field(repr=False)
     encoding: str
     bom: bytes
-    endings: tuple[str, ...]
+    endings: tuple[str, ...] = field(repr=False)
     name: str = ""
 
     @classmethod

@@ -1,0 +1,124 @@
+"""The file's text out of a model's answer.
+
+Models are told to answer with the file alone. Many wrap it in a code fence all the same, some greet first,
+some explain afterwards, some think aloud. Whatever is taken off here is told to the caller; what the file
+itself holds (its own fences, its own first line) is never taken for a wrapper.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from specclient.textfile import LINE_END
+
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[ \t]*([^`]*)$")
+_THINKING = re.compile(r"^\s*<think(?:ing)?>.*?</think(?:ing)?>\s*", re.DOTALL)
+_GREETING = re.compile(
+    r"^(here(?:'s|’s| is| are)|sure\b|certainly\b|of course\b|okay\b|ok,|below is"
+    r"|the (?:updated|modified|edited|complete|changed)|i(?:'ve|’ve| have)\b|updated (?:file|code))",
+    re.IGNORECASE,
+)
+_FILE_TAG = re.compile(r"^</?file\b[^>]*>$")
+_GREETING_LINES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """The file's text (LF), and what stood around it."""
+
+    text: str
+    fence: bool = False
+    """A code fence around the whole answer was taken off."""
+    before: int = 0
+    after: int = 0
+    """Lines of prose left out before and after the file's text."""
+
+
+def extract(answer: str, original: str) -> Extracted:
+    """Take the new text out of `answer`; `original` (LF) decides what belongs to the file."""
+    if not _THINKING.match(original):
+        answer = _THINKING.sub("", answer, count=1)
+    lines = LINE_END.sub("\n", answer).split("\n")
+    own = _prose(original.split("\n"))
+    lines = _without_file_tags(_trimmed(lines), own)
+    start = _wrapper_start(lines, own)
+    if start is not None:
+        body = lines[start + 1 :]
+        end = _wrapper_end(body, original)
+        after = _prose(body[end + 1 :])
+        if not any(line in own for line in after):  # else the file goes on: the fence was its own
+            before = _prose(lines[:start])
+            return Extracted("\n".join(body[:end]), fence=True, before=len(before), after=len(after))
+    greeting = _greeting(lines, own)
+    return Extracted("\n".join(lines[greeting:]), before=len(_prose(lines[:greeting])))
+
+
+def _trimmed(lines: list[str]) -> list[str]:
+    first, last = 0, len(lines)
+    while last > first and not lines[last - 1].strip():
+        last -= 1
+    while first < last and not lines[first].strip():
+        first += 1
+    return lines[first:last]
+
+
+def _prose(lines: list[str]) -> list[str]:
+    return [line.strip() for line in lines if line.strip()]
+
+
+def _without_file_tags(lines: list[str], own: list[str]) -> list[str]:
+    """Drop the tags that our own prompt put around the file, where the model copied them."""
+    if lines and _FILE_TAG.match(lines[0].strip()) and lines[0].strip() not in own:
+        lines = lines[1:]
+    if lines and _FILE_TAG.match(lines[-1].strip()) and lines[-1].strip() not in own:
+        lines = lines[:-1]
+    return _trimmed(lines)
+
+
+def _wrapper_start(lines: list[str], own: list[str]) -> int | None:
+    """The line of the fence that the model put around the file; None where there is none."""
+    head = lines[: _GREETING_LINES + 1]
+    index = next((number for number, line in enumerate(head) if _FENCE.match(line)), None)
+    if index is None:
+        return None
+    before, inside = _prose(lines[:index]), _prose(lines[index + 1 :])
+    if any(text in own for text in before):
+        return None  # the file had begun before this fence: it is the file's own
+    if own and _FENCE.match(own[0]):
+        return index if inside[:1] == own[:1] else None
+    if before and greets(before[0]):
+        return index
+    known = sum(text in own for text in inside)
+    return index if not before or 2 * known >= len(inside) else None
+
+
+def _wrapper_end(body: list[str], original: str) -> int:
+    """The line that closes the wrapper; the length of `body` where it was left open.
+
+    Fences inside come in pairs, so a closing one is there if their number differs oddly from the file's.
+    """
+    fences = [index for index, line in enumerate(body) if _FENCE.match(line)]
+    if not fences or (len(fences) - fence_lines(original)) % 2 == 0:
+        return len(body)
+    return fences[-1]
+
+
+def greets(line: str) -> bool:
+    """Whether a line reads like a model's greeting."""
+    return _GREETING.match(line.strip()) is not None
+
+
+def fence_lines(text: str) -> int:
+    """How many lines of `text` open or close a code fence."""
+    return sum(1 for line in text.split("\n") if _FENCE.match(line))
+
+
+def _greeting(lines: list[str], own: list[str]) -> int:
+    """How many lines of greeting stand before the file's text, blank ones after them included."""
+    if not lines or not own or not greets(lines[0]) or lines[0].strip() in own:
+        return 0
+    for index, line in enumerate(lines[1:_GREETING_LINES], start=1):
+        if line.strip() == own[0]:
+            return index
+    return 0

@@ -1,0 +1,80 @@
+"""What an edit gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from difflib import unified_diff
+from pathlib import Path, PurePath
+
+from specclient.edit.checks import EditWarning
+from specclient.edit.replace import replace_file
+from specclient.errors import EditRefused
+from specclient.report import Report
+from specclient.textfile import FileImage
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The endpoint's own token counts for one edit; None means not reported."""
+
+    prompt: int | None = None
+    completion: int | None = None
+
+
+@dataclass(slots=True)
+class FileEdit:
+    """A regenerated file. The disk is touched only by `write`."""
+
+    path: Path
+    image: FileImage
+    bytes: bytes = field(repr=False)
+    """The whole new file, in the old one's encoding, with its byte order mark and line endings."""
+    answer: str = field(repr=False)
+    """What the model wrote, before anything was taken off or put back."""
+    warnings: tuple[EditWarning, ...]
+    report: Report | None = field(repr=False)
+    tokens: Tokens = Tokens()
+    written: bool = False
+
+    @property
+    def text(self) -> str:
+        """The new text with the file's own line endings, without the byte order mark."""
+        return self.bytes[len(self.image.bom) :].decode(self.image.encoding)
+
+    @property
+    def changed(self) -> bool:
+        """Whether the new bytes differ from the file's."""
+        return self.bytes != self.image.raw
+
+    def diff(self, context: int = 3) -> str:
+        """A unified diff that `git apply` and `patch` take, byte order mark included; "" for no change."""
+        old, new = self.image.raw.decode(self.image.encoding), self.bytes.decode(self.image.encoding)
+        name = PurePath(self.path).as_posix().lstrip("/")
+        lines = unified_diff(_by_newline(old), _by_newline(new), f"a/{name}", f"b/{name}", n=context)
+        return "".join(
+            line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
+        )
+
+    def write(self, *, force: bool = False) -> None:
+        """Replace the file in one step.
+
+        Raises EditRefused where a warning blocks and `force` is not given, and FileError where the file
+        was changed since it was read or cannot be replaced; it is untouched then.
+        """
+        blocking = [warning for warning in self.warnings if warning.blocks]
+        if blocking and not force:
+            raise EditRefused(
+                f"{self.path} was not written: {blocking[0].text} Look at the diff, then write with force "
+                f"(force=True, --force) if it is right.",
+                edit=self,
+            )
+        if self.changed:
+            replace_file(self.path, self.bytes, expected=self.image.raw)
+        self.written = True
+
+
+def _by_newline(text: str) -> list[str]:
+    """Lines as patch tools count them: LF alone ends one."""
+    lines = [line + "\n" for line in text.split("\n")]
+    lines[-1] = lines[-1].removesuffix("\n")
+    return lines if lines[-1] else lines[:-1]

@@ -1,0 +1,163 @@
+"""One edit from the file to the new file: the part that is the same for a sync and an async client.
+
+`EditRun` is pure but for reading the file: it makes the request, takes the answer's chunks and makes the
+`FileEdit`. The two drivers at the end only move chunks.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from specclient.edit import prompt
+from specclient.edit.checks import check
+from specclient.edit.extract import extract
+from specclient.edit.replace import check_replaceable
+from specclient.edit.restore import restore
+from specclient.edit.result import FileEdit, Tokens
+from specclient.errors import ConfigError, IncompleteOutput
+from specclient.prediction import Prediction
+from specclient.report import Report
+from specclient.textfile import FileImage
+
+OnText = Callable[[str], None]
+"""Called with each piece of the answer as it arrives."""
+
+
+@dataclass(slots=True)
+class EditRun:
+    """The state of one edit. `start` reads the file; `feed` takes chunks; `finish` ends it."""
+
+    path: Path
+    image: FileImage
+    request: dict[str, Any]
+    exact: bool = False
+    on_text: OnText | None = None
+    pieces: list[str] = field(default_factory=list)
+    length: int = 0
+    finish_reason: str | None = None
+    report: Report | None = None
+    tokens: Tokens = field(default_factory=Tokens)
+
+    @classmethod
+    def start(
+        cls,
+        path: str | os.PathLike[str],
+        instruction: str,
+        *,
+        write: bool = False,
+        predict: bool = True,
+        exact: bool = False,
+        encoding: str | None = None,
+        on_text: OnText | None = None,
+        **request: Any,
+    ) -> EditRun:
+        """Read the file and make the request; raises FileError or ConfigError before anything is sent."""
+        if not instruction.strip():
+            raise ConfigError("The instruction is empty: say what should change in the file.")
+        taken = {"messages", "prediction", "stream", "n"} & request.keys()
+        if taken:
+            raise ConfigError(f"edit() sets {', '.join(sorted(taken))} itself.")
+        image = FileImage.load(path, encoding=encoding)
+        if write:
+            check_replaceable(path)
+        body = {
+            "messages": prompt.messages(image, instruction),
+            "stream": True,
+            "temperature": 0,
+            **request,
+        }
+        if predict:
+            body["prediction"] = Prediction(image.text, image)
+        return cls(Path(path), image, body, exact=exact, on_text=on_text)
+
+    def feed(self, chunk: Any) -> None:
+        """Take one chunk of the stream. Reasoning is another channel and is not looked at."""
+        self.report = getattr(chunk, "specclient", None) or self.report
+        usage = getattr(chunk, "usage", None)
+        if usage is not None:
+            self.tokens = Tokens(usage.prompt_tokens, usage.completion_tokens)
+        for choice in chunk.choices or ():
+            text = choice.delta.content if choice.delta is not None else None
+            self.finish_reason = choice.finish_reason or self.finish_reason
+            if text:
+                self._take(text)
+
+    def _take(self, text: str) -> None:
+        self.pieces.append(text)
+        self.length += len(text)
+        if self.on_text is not None:
+            self.on_text(text)
+        if self.length > 4 * len(self.image.text) + 16_384:
+            raise self._incomplete("the answer grew to four times the file's length and was stopped")
+
+    def finish(self, *, write: bool, force: bool) -> FileEdit:
+        """The edit, written if asked. Raises IncompleteOutput or EditRefused with the file untouched."""
+        if self.finish_reason == "length":
+            raise self._incomplete(
+                "the answer was cut off at the length limit (max_tokens, or the model's context)"
+            )
+        if self.finish_reason not in ("stop", "eos"):
+            raise self._incomplete(f"the answer ended with {self.finish_reason or 'no finish reason'}")
+        answer = "".join(self.pieces)
+        extracted = extract(answer, self.image.text)
+        restored = restore(self.image, extracted.text, exact=self.exact)
+        edit = FileEdit(
+            path=self.path,
+            image=self.image,
+            bytes=restored.data,
+            answer=answer,
+            warnings=check(self.image, extracted, restored),
+            report=self.report,
+            tokens=self.tokens,
+        )
+        if write:
+            edit.write(force=force)
+        return edit
+
+    def _incomplete(self, what: str) -> IncompleteOutput:
+        partial = "".join(self.pieces)
+        error = IncompleteOutput(
+            f"{self.path} is untouched: {what}, after {partial.count(chr(10)) + 1} lines of the file's "
+            f"{len(self.image.endings)}.",
+            partial=partial,
+        )
+        error.report = self.report
+        return error
+
+
+def edit_file(
+    client: Any,
+    path: str | os.PathLike[str],
+    instruction: str,
+    *,
+    write: bool = False,
+    force: bool = False,
+    **rest: Any,
+) -> FileEdit:
+    """Regenerate a file through `client`: see `specclient.edit`."""
+    run = EditRun.start(path, instruction, write=write, **rest)
+    with client.chat.completions.create(**run.request) as stream:
+        for chunk in stream:
+            run.feed(chunk)
+    return run.finish(write=write, force=force)
+
+
+async def edit_file_async(
+    client: Any,
+    path: str | os.PathLike[str],
+    instruction: str,
+    *,
+    write: bool = False,
+    force: bool = False,
+    **rest: Any,
+) -> FileEdit:
+    """As `edit_file`, through an async client."""
+    run = EditRun.start(path, instruction, write=write, **rest)
+    async with await client.chat.completions.create(**run.request) as stream:
+        async for chunk in stream:
+            run.feed(chunk)
+    return run.finish(write=write, force=force)
