@@ -1,0 +1,54 @@
+"""Finding endpoints by name. A module dropped into `endpoints/` is all that a new one needs."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+from threading import Lock
+
+from specclient_providers import endpoints
+from specclient_providers.endpoint import Endpoint
+from specclient_providers.errors import UnknownProvider
+
+_registered: dict[str, Endpoint] = {}
+_lock = Lock()
+
+
+def register(endpoint: Endpoint) -> None:
+    """Add an endpoint at run time, or replace one. A name is lower case with underscores."""
+    name = endpoint.name
+    if not name.isidentifier() or name != name.lower():
+        raise ValueError(f"An endpoint's name is lower case with underscores, not {name!r}.")
+    with _lock:
+        _registered[name] = endpoint
+
+
+def unregister(name: str) -> None:
+    """Take back a `register`."""
+    with _lock:
+        _registered.pop(name, None)
+
+
+def provider_names() -> tuple[str, ...]:
+    """Every known name, sorted."""
+    found = {module.name for module in pkgutil.iter_modules(endpoints.__path__)}
+    return tuple(sorted(found | set(_registered)))
+
+
+def get(name: str) -> Endpoint:
+    """The endpoint called `name`. Raises UnknownProvider naming those with a similar name."""
+    with _lock:
+        if name in _registered:
+            return _registered[name]
+    names = provider_names()
+    if name not in names:
+        close = difflib.get_close_matches(name.lower().replace("-", "_"), names, n=3, cutoff=0.5)
+        close += [known for known in names if known in name.lower() and known not in close]
+        hint = f"Did you mean {' or '.join(close)}?" if close else f"Known are {', '.join(names)}."
+        raise UnknownProvider(
+            f"No provider is called {name!r}. {hint} For any other OpenAI-compatible address use "
+            f"provider 'openai_compatible' with a base_url."
+        )
+    endpoint: Endpoint = importlib.import_module(f"{endpoints.__name__}.{name}").ENDPOINT
+    return endpoint

@@ -1,0 +1,174 @@
+"""Rules -> facts: what holds for one model, API kind, api-version and day."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from fnmatch import fnmatchcase
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from specclient_providers import registry
+from specclient_providers.endpoint import (
+    Claim,
+    Endpoint,
+    EndpointFacts,
+    LengthRule,
+    PredictionFacts,
+    PredictionRule,
+    RequestFacts,
+)
+from specclient_providers.overrides import Overrides
+
+_V1_ROUTE = (None, "", "v1", "preview", "latest")
+"""api-versions that mean the route without deployments in its path."""
+
+
+def resolve(
+    provider: str,
+    *,
+    model: str | None = None,
+    api: str = "chat",
+    api_version: str | None = None,
+    base_url: str | None = None,
+    on: date | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    origin: str | None = None,
+) -> EndpointFacts:
+    """The facts about `provider`, without network.
+
+    `on` is the day they are asked for (default today). `overrides` corrects them (see `overrides.py`);
+    `origin` names where the corrections came from, for sources and errors.
+    Raises UnknownProvider for an unknown name and OverrideError for an invalid correction.
+    """
+    day = on or date.today()
+    correction = Overrides.parse(overrides or {}, origin=origin, on=day)
+    endpoint = correction.apply(registry.get(provider))
+    known_as = correction.base_model or model
+    address = normal_base_url(base_url or endpoint.base_url, endpoint)
+    path, query = _route(endpoint, api, model, api_version, address)
+    if endpoint.versioned and address is not None:
+        address = _resource_root(address, dated=bool(query))
+    return EndpointFacts(
+        provider=endpoint.name,
+        title=endpoint.title,
+        model=model,
+        api=api,
+        api_version=api_version,
+        on=day,
+        base_url=address,
+        path=path,
+        query=query,
+        key_env=endpoint.key_env,
+        auth=endpoint.auth,
+        telemetry_name=endpoint.telemetry_name or endpoint.name,
+        self_hosted=endpoint.self_hosted,
+        speaks_openai=endpoint.speaks_openai,
+        prediction=_prediction(endpoint, api, known_as, api_version, day),
+        request=RequestFacts(
+            unknown_fields=endpoint.request.unknown_fields,
+            opt_ins=tuple(
+                opt
+                for opt in endpoint.request.opt_ins
+                if api in opt.apis and not _older(api_version, opt.api_version_from)
+            ),
+            length=_length_rule(endpoint, known_as),
+            cautions=endpoint.request.cautions,
+        ),
+        answer=endpoint.answer,
+        speculation=endpoint.speculation,
+        billing=endpoint.billing,
+        restrictions=endpoint.restrictions,
+        paths=endpoint.paths,
+    )
+
+
+def matches(patterns: tuple[str, ...], model: str | None) -> bool:
+    """True when a model name fits one of the shell patterns; an unknown model fits only `*`."""
+    name = (model or "").lower()
+    return any(pattern == "*" or (name and fnmatchcase(name, pattern)) for pattern in patterns)
+
+
+def normal_base_url(address: str | None, endpoint: Endpoint) -> str | None:
+    """One spelling for an address given with or without a version, an ending slash or an API path."""
+    if address is None:
+        return None
+    parts = urlsplit(address.strip())
+    path = parts.path.rstrip("/")
+    for ending in ("/chat/completions", "/completions"):
+        path = path.removesuffix(ending)
+    if not path and not endpoint.versioned:
+        path = endpoint.api_prefix
+    return urlunsplit((parts.scheme, parts.netloc, path.rstrip("/"), "", ""))
+
+
+def _route(
+    endpoint: Endpoint, api: str, model: str | None, api_version: str | None, address: str | None
+) -> tuple[str | None, dict[str, str]]:
+    path = endpoint.paths.get(api)
+    if path is None or not endpoint.speaks_openai:
+        return None, {}
+    if not endpoint.versioned or api_version in _V1_ROUTE or (address or "").endswith("/openai/v1"):
+        return path, {}
+    deployment = f"/deployments/{model}" if api != "models" else ""
+    return f"{deployment}{path}", {"api-version": str(api_version)}
+
+
+def _resource_root(address: str, *, dated: bool) -> str:
+    """A resource's address ends in /openai for dated api-versions and in /openai/v1 for the v1 route."""
+    parts = urlsplit(address)
+    root = parts.path.split("/openai")[0].rstrip("/")
+    path = f"{root}/openai" if dated else f"{root}/openai/v1"
+    return urlunsplit((parts.scheme, parts.netloc, path, "", ""))
+
+
+def _length_rule(endpoint: Endpoint, model: str | None) -> LengthRule | None:
+    return next((rule for rule in endpoint.request.length if matches(rule.models, model)), None)
+
+
+def _prediction(
+    endpoint: Endpoint, api: str, model: str | None, api_version: str | None, on: date
+) -> PredictionFacts:
+    """The first rule whose conditions all hold; else the fact that names the condition that failed."""
+    missing = ""
+    for rule in endpoint.prediction:
+        failed = _failed_condition(rule, api, model, api_version)
+        if not failed:
+            return _from_rule(rule, on)
+        if rule.claim.state == "documented":
+            missing = missing or failed
+    return PredictionFacts(claim=endpoint.no_prediction, on=on, code=missing or endpoint.no_prediction.state)
+
+
+def _failed_condition(rule: PredictionRule, api: str, model: str | None, api_version: str | None) -> str:
+    if api not in rule.apis:
+        return "api"
+    if _older(api_version, rule.api_version_from):
+        return "api_version"
+    return "" if matches(rule.models, model) else "model"
+
+
+def _older(api_version: str | None, needed: str | None) -> bool:
+    """True when a dated api-version is before the one needed; the v1 route is always current."""
+    return needed is not None and api_version not in _V1_ROUTE and str(api_version)[:10] < needed[:10]
+
+
+def _from_rule(rule: PredictionRule, on: date) -> PredictionFacts:
+    return PredictionFacts(
+        claim=rule.claim,
+        on=on,
+        code=_unsupported_code(rule.claim, on),
+        shapes=rule.shapes,
+        conflicts=rule.conflicts,
+        length_default=rule.length_default,
+        preview=rule.preview,
+        forced=rule.forced,
+    )
+
+
+def _unsupported_code(claim: Claim, on: date) -> str:
+    if claim.state != "documented":
+        return claim.state
+    if claim.expired(on):
+        return "expired"
+    return "" if claim.holds(on) else "not_yet"

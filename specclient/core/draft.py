@@ -1,0 +1,51 @@
+"""A plan in the making: the one mutable thing that the planning steps share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from specclient.report import Outcome, Reason
+from specclient_providers import EndpointFacts
+
+
+@dataclass(slots=True)
+class PlanDraft:
+    """`body` is a shallow copy of the request: a nested value is copied before it is changed."""
+
+    body: dict[str, Any]
+    facts: EndpointFacts
+    outcome: Outcome = "none"
+    headers: dict[str, str] = field(default_factory=dict)
+    reasons: list[Reason] = field(default_factory=list)
+    notes: list[Reason] = field(default_factory=list)
+    hidden: set[str] = field(default_factory=set)
+    corpus: str | None = None
+
+    def decide(self, outcome: Outcome, code: str, text: str, source: str | None = None) -> None:
+        """Say where the prediction goes, and why."""
+        self.outcome = outcome
+        self.reasons.append(Reason(code=code, text=text, source=source))
+
+    def note(self, code: str, text: str, source: str | None = None) -> None:
+        """Say what else was mapped or noticed."""
+        self.notes.append(Reason(code=code, text=text, source=source))
+
+    def at(self, dotted: str) -> Any:
+        """The body's value at a dotted key, or None."""
+        node: Any = self.body
+        for key in dotted.split("."):
+            if not isinstance(node, dict) or key not in node:
+                return None
+            node = node[key]
+        return node
+
+    def put(self, dotted: str, value: Any) -> None:
+        """Set a dotted key, copying what lies on the way."""
+        *path, last = dotted.split(".")
+        node = self.body
+        for key in path:
+            inner = node.get(key)
+            node[key] = dict(inner) if isinstance(inner, dict) else {}
+            node = node[key]
+        node[last] = value

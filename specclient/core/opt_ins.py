@@ -1,0 +1,75 @@
+"""Switching on documented reports of usage and timing, and hiding them from a caller who did not ask."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from specclient.core.draft import PlanDraft
+from specclient_providers.endpoint import OptIn
+
+_ENVELOPE = frozenset({"id", "object", "created", "model", "system_fingerprint", "service_tier", "choices"})
+
+
+def switch_on(draft: PlanDraft) -> None:
+    """Add what makes the endpoint report, where the caller has not spoken about it."""
+    stream = draft.body.get("stream") is True
+    for opt in draft.facts.request.opt_ins:
+        if opt.when == ("plain" if stream else "stream"):
+            continue
+        if opt.field.startswith("header:"):
+            draft.headers[opt.field.removeprefix("header:")] = str(opt.value)
+        elif not _set(draft, opt):
+            continue
+        draft.hidden.add(opt.code)
+        draft.note(f"opt_in:{opt.code}", f"{opt.field.removeprefix('header:')} was switched on.", opt.source)
+
+
+def _set(draft: PlanDraft, opt: OptIn) -> bool:
+    given = draft.at(opt.field)
+    if isinstance(opt.value, list):
+        missing = [item for item in opt.value if item not in (given or [])]
+        if missing:
+            draft.put(opt.field, [*(given or []), *missing])
+        return bool(missing)
+    if given is not None:
+        return False
+    draft.put(opt.field, opt.value)
+    return True
+
+
+def hide(event: dict[str, Any], hidden: frozenset[str], known: tuple[OptIn, ...]) -> dict[str, Any] | None:
+    """The answer object as it would be without the reports that we switched on.
+
+    A stream's chunk that exists only to carry them is None. The object itself is not changed.
+    """
+    changed = event
+    for opt in known:
+        if opt.code not in hidden:
+            continue
+        if opt.code == "include_usage":
+            if event.get("choices") == [] and event.get("usage") is not None:
+                return None
+            if "usage" in changed and changed["usage"] is None:
+                changed = {key: value for key, value in changed.items() if key != "usage"}
+            continue
+        for trace in opt.traces:
+            changed = _without(changed, trace.split("."))
+    only_ours = changed is not event and changed.get("choices") == [] and changed.keys() <= _ENVELOPE
+    return None if only_ours else changed
+
+
+def _without(node: Any, keys: list[str]) -> Any:
+    """A copy without the value at a path ("*" is every item of a list); the node itself if it has none."""
+    key, *rest = keys
+    if key == "*" and isinstance(node, list):
+        items = [_without(item, rest) for item in node]
+        return items if any(new is not old for new, old in zip(items, node, strict=True)) else node
+    if not isinstance(node, dict) or key not in node:
+        return node
+    if rest:
+        inner = _without(node[key], rest)
+        if inner is node[key]:
+            return node
+        if inner != {}:
+            return {**node, key: inner}
+    return {name: value for name, value in node.items() if name != key}

@@ -1,0 +1,139 @@
+"""The pure decision for one request: what goes on the wire, where the prediction goes, and why.
+
+`build_plan` does no I/O and never changes the caller's request. Only the prediction, which is a hint,
+may be withheld; whatever carries meaning (tools, stop, n, schemas, limits) is sent as it was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from specclient.core import opt_ins, route, shaping
+from specclient.core.draft import PlanDraft
+from specclient.core.learned import Learned
+from specclient.errors import ConfigError, PredictionRefusedError
+from specclient.prediction import Prediction
+from specclient.report import Outcome, Reason
+from specclient_providers import EndpointFacts
+
+OnUnsupported = Literal["withhold", "error", "local"]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What the caller wants where the endpoint leaves a choice.
+
+    `on_unsupported` says what happens to a prediction that the endpoint cannot take: `withhold` sends
+    the request without it, `error` sends nothing, `local` asks for the embedded engine instead.
+    `put_in_prompt` allows adding the known text to the messages of a server that drafts from them.
+    `use_corpus` allows loading it into a server's draft corpus, which all its users share.
+    `opt_ins` switches on documented reports of usage and timing.
+    """
+
+    on_unsupported: OnUnsupported = "withhold"
+    put_in_prompt: bool = False
+    use_corpus: bool = False
+    opt_ins: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The decision. `body`, `headers`, `path` and `query` are the wire request, relative to the
+    endpoint's base URL; `path` is empty for an endpoint that speaks another wire format.
+
+    `reasons` say why the prediction went where it went, `notes` what else was mapped or noticed.
+    `hidden` are the codes of the reports that were switched on without the caller's asking.
+    `reroute_local` is set where policy wants the embedded engine to do the work. `corpus` is the text
+    to load before the call and to release after it, when the outcome is `via_corpus`.
+    """
+
+    body: dict[str, Any]
+    headers: dict[str, str]
+    path: str
+    query: dict[str, str]
+    outcome: Outcome
+    reasons: tuple[Reason, ...]
+    notes: tuple[Reason, ...]
+    hidden: frozenset[str]
+    facts: EndpointFacts
+    prediction: Prediction | None
+    policy: Policy
+    request: Mapping[str, Any]
+    """What the caller asked for."""
+    reroute_local: bool = False
+    corpus: str | None = None
+
+    def without_prediction(self, reason: Reason) -> Plan:
+        """The same request after the endpoint refused the prediction: planned anew without it."""
+        bare = {key: value for key, value in self.request.items() if key != "prediction"}
+        plan = build_plan(bare, facts=self.facts, prediction=None, policy=self.policy, learned=Learned())
+        return replace(
+            plan,
+            outcome="withheld",
+            reasons=(reason,),
+            prediction=self.prediction,
+            request=self.request,
+            reroute_local=self.policy.on_unsupported == "local",
+        )
+
+    def hide(self, event: dict[str, Any]) -> dict[str, Any] | None:
+        """An answer object without the traces of `hidden`; None when the whole chunk is ours."""
+        return opt_ins.hide(event, self.hidden, self.facts.request.opt_ins)
+
+
+def build_plan(
+    request: Mapping[str, Any],
+    *,
+    facts: EndpointFacts,
+    prediction: Prediction | None = None,
+    policy: Policy = Policy(),
+    learned: Learned | None = None,
+    api: str | None = None,
+) -> Plan:
+    """Plan one request of OpenAI's shape, which holds only what the caller set.
+
+    `prediction` wins over the request's own key. `api` must be the one that `facts` are for.
+    Raises PredictionRefusedError under `on_unsupported="error"`, and ConfigError for a prediction that
+    is none.
+    """
+    if api is not None and api != facts.api:
+        raise ConfigError(f"The facts are for the {facts.api} API, the request is for {api}.")
+    draft = PlanDraft(body={key: value for key, value in request.items() if key != "prediction"}, facts=facts)
+    raw = request.get("prediction") if prediction is None else None
+    known = shaping.known_text(raw, prediction)
+    if known is not None:
+        refused = None if learned is None else learned.refused(facts.url, facts.model)
+        route.decide(draft, known, refused, put_in_prompt=policy.put_in_prompt, use_corpus=policy.use_corpus)
+        _obey(policy, draft)
+    shaping.one_length_limit(draft)
+    shaping.drop_stray_stream_options(draft)
+    shaping.caution(draft)
+    if policy.opt_ins:
+        opt_ins.switch_on(draft)
+    return Plan(
+        body=draft.body,
+        headers=draft.headers,
+        path=facts.path or "",
+        query=dict(facts.query),
+        outcome=draft.outcome,
+        reasons=tuple(draft.reasons),
+        notes=tuple(draft.notes),
+        hidden=frozenset(draft.hidden),
+        facts=facts,
+        prediction=None if known is None else known.prediction,
+        policy=policy,
+        request=request,
+        reroute_local=draft.outcome == "withheld" and policy.on_unsupported == "local",
+        corpus=draft.corpus,
+    )
+
+
+def _obey(policy: Policy, draft: PlanDraft) -> None:
+    if draft.outcome == "withheld" and policy.on_unsupported == "error":
+        why = " ".join(str(reason) for reason in draft.reasons)
+        raise PredictionRefusedError(
+            f"The prediction cannot go to {draft.facts.title}: {why} "
+            f'Use on_unsupported = "withhold" to send the request without it.'
+        )
