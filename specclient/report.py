@@ -151,6 +151,15 @@ class Attempt(_Frozen):
     """Seconds of back-off before this try."""
 
 
+class Usage(_Frozen):
+    """The endpoint's own token counts. `cached` lies inside `prompt`, `reasoning` inside `completion`."""
+
+    prompt: int | None = None
+    completion: int | None = None
+    cached: int | None = None
+    reasoning: int | None = None
+
+
 class Report(_Frozen):
     """The whole account of one call."""
 
@@ -159,6 +168,7 @@ class Report(_Frozen):
     model: str | None
     attempts: tuple[Attempt, ...] = ()
     request_id: str | None = None
+    usage: Usage = Usage()
     prediction: PredictionReport = PredictionReport()
     timing: Timing = Timing()
     speculation: Speculation | None = None

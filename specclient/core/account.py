@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from specclient.core.plan import Plan
-from specclient.report import Effect, PredictionReport, Reason, Speculation
+from specclient.report import Effect, PredictionReport, Reason, Speculation, Usage
 from specclient_providers import Reading
 
 
@@ -39,6 +39,14 @@ def effect(plan: Plan, reading: Reading) -> Effect:
             return "used"
         return "unused" if reading.drafted is not None else "unknown"
     return "unknown"
+
+
+def usage(reading: Reading) -> Usage:
+    """The token counts, as far as the answer held them."""
+    seen = reading.usage
+    return Usage(
+        prompt=seen.prompt, completion=seen.completion, cached=seen.cached, reasoning=seen.reasoning
+    )
 
 
 def speculation(reading: Reading) -> Speculation | None:

@@ -16,7 +16,7 @@ Options of both, beside those of `chat.completions.create`:
 """
 
 from specclient.edit.checks import EditWarning
-from specclient.edit.result import FileEdit, Tokens
+from specclient.edit.result import FileEdit
 from specclient.edit.run import EditRun, OnText, edit_file, edit_file_async
 
-__all__ = ["EditRun", "EditWarning", "FileEdit", "OnText", "Tokens", "edit_file", "edit_file_async"]
+__all__ = ["EditRun", "EditWarning", "FileEdit", "OnText", "edit_file", "edit_file_async"]

@@ -13,14 +13,6 @@ from specclient.report import Report
 from specclient.textfile import FileImage
 
 
-@dataclass(frozen=True, slots=True)
-class Tokens:
-    """The endpoint's own token counts for one edit; None means not reported."""
-
-    prompt: int | None = None
-    completion: int | None = None
-
-
 @dataclass(slots=True)
 class FileEdit:
     """A regenerated file. The disk is touched only by `write`."""
@@ -33,7 +25,6 @@ class FileEdit:
     """What the model wrote, before anything was taken off or put back."""
     warnings: tuple[EditWarning, ...]
     report: Report | None = field(repr=False)
-    tokens: Tokens = Tokens()
     written: bool = False
 
     @property

@@ -17,7 +17,7 @@ from specclient.edit.checks import check
 from specclient.edit.extract import extract
 from specclient.edit.replace import check_replaceable
 from specclient.edit.restore import restore
-from specclient.edit.result import FileEdit, Tokens
+from specclient.edit.result import FileEdit
 from specclient.errors import ConfigError, IncompleteOutput
 from specclient.prediction import Prediction
 from specclient.report import Report
@@ -40,7 +40,6 @@ class EditRun:
     length: int = 0
     finish_reason: str | None = None
     report: Report | None = None
-    tokens: Tokens = field(default_factory=Tokens)
 
     @classmethod
     def start(
@@ -77,9 +76,6 @@ class EditRun:
     def feed(self, chunk: Any) -> None:
         """Take one chunk of the stream. Reasoning is another channel and is not looked at."""
         self.report = getattr(chunk, "specclient", None) or self.report
-        usage = getattr(chunk, "usage", None)
-        if usage is not None:
-            self.tokens = Tokens(usage.prompt_tokens, usage.completion_tokens)
         for choice in chunk.choices or ():
             text = choice.delta.content if choice.delta is not None else None
             self.finish_reason = choice.finish_reason or self.finish_reason
@@ -112,7 +108,6 @@ class EditRun:
             answer=answer,
             warnings=check(self.image, extracted, restored),
             report=self.report,
-            tokens=self.tokens,
         )
         if write:
             edit.write(force=force)
