@@ -79,7 +79,9 @@ class GenerationStats:
     Stamps are `time.perf_counter_ns()`: `submitted` -> `scheduled` is the queue, -> `first_token` is
     prefill (taken right after the target's prefill, before any verification), -> `finished` is decode.
     `forward_passes` counts decoding passes only; `by_source` maps a draft source ("prediction",
-    "suffix", "draft_model", …) to (drafted, accepted).
+    "suffix", "draft_model", …) to (drafted, accepted). `acceptance_histogram[n]` counts the passes that
+    verified a draft and accepted n of its tokens. `cached_tokens` of the prompt were in the cache from an
+    earlier request.
     """
 
     prompt_tokens: int
@@ -92,6 +94,7 @@ class GenerationStats:
     first_token: int
     finished: int
     finish_reason: FinishReason
+    cached_tokens: int = 0
     speculation_inactive: str | None = None
     """Why nothing was drafted although speculation was asked for; None when it was active or off."""
 

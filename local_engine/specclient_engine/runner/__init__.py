@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from ..api import ProgressCallback
-from ..errors import UnsupportedRequest
+from specclient_engine.api import ProgressCallback
+from specclient_engine.errors import UnsupportedRequest
 
 if TYPE_CHECKING:
     import torch
 
-    from .base import ModelRunner
+    from specclient_engine.runner.base import ModelRunner
 
 Dtype = Literal["auto", "bfloat16", "float32", "int8"]
 
@@ -30,8 +30,8 @@ def load_runner(
     """
     import torch
 
-    from .fused import load_fused
-    from .plain import PlainRunner
+    from specclient_engine.runner.fused import load_fused
+    from specclient_engine.runner.plain import PlainRunner
 
     place = torch.device(device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu")
     fused = load_fused(folder, dtype=dtype, device=place, max_context=max_context, progress=progress)

@@ -12,10 +12,10 @@ import torch
 from transformers import AutoModelForCausalLM
 from transformers.cache_utils import Cache, DynamicCache
 
-from ..errors import ModelCorrupt, NotEnoughMemory, UnsupportedRequest
-from .base import Chunk
-from .memory import WORKSPACE_BYTES, available_bytes, gibibytes
-from .plain_cache import RollbackLayer, roll_back, rollback_cache, rollback_obstacle
+from specclient_engine.errors import ModelCorrupt, NotEnoughMemory, UnsupportedRequest
+from specclient_engine.runner.base import Chunk
+from specclient_engine.runner.memory import WORKSPACE_BYTES, available_bytes, gibibytes
+from specclient_engine.runner.plain_cache import RollbackLayer, roll_back, rollback_cache, rollback_obstacle
 
 _CACHE_ARGUMENTS = ("cache", "past_key_values", "cache_params")
 _DEFAULT_CONTEXT = 2048
@@ -63,7 +63,8 @@ class PlainRunner:
             raise ModelCorrupt(
                 f"transformers cannot load the model in {folder} ({error}); check that the folder is complete"
             ) from error
-        return cls(model.to(device), max_context=max_context)
+        model.to(device)  # type: ignore[arg-type]
+        return cls(model, max_context=max_context)
 
     def allocate(self, tokens: int) -> int:
         taken = sum(slot.room for slot in self._slots.values())
@@ -131,7 +132,7 @@ class PlainRunner:
             self._logits(probe[-2:-1], 1, cache=cache)
             cached = self._logits(probe[-1:], 1, cache=cache)
             whole = self._logits(probe, 1, cache=None)
-        except (AttributeError, IndexError, KeyError, NotImplementedError, RuntimeError, TypeError, ValueError):
+        except (AttributeError, LookupError, RuntimeError, TypeError, ValueError):
             return False
         layers = [layer for layer in cache.layers if isinstance(layer, RollbackLayer)]
         self._bytes_per_token = sum(layer.nbytes() for layer in layers) // len(probe)

@@ -9,14 +9,14 @@ from transformers import PretrainedConfig
 from transformers.cache_utils import Cache, DummyLayer, DynamicCache, DynamicLayer
 
 
-class RollbackLayer(DynamicLayer):  # type: ignore[misc]
+class RollbackLayer(DynamicLayer):  # type: ignore[no-untyped-call]
     """One layer's keys and values in a buffer of fixed room; going back is a change of `length`.
 
     The stock layer concatenates all keys and values at every step, which is quadratic in the length.
     """
 
     def __init__(self, room: int) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.room = room
         self.length = 0
 
@@ -33,7 +33,7 @@ class RollbackLayer(DynamicLayer):  # type: ignore[misc]
         self._key_buffer[:, :, self.length : end] = key_states
         self._value_buffer[:, :, self.length : end] = value_states
         self.roll_back(end)
-        return self.keys, self.values
+        return self._key_buffer[:, :, :end], self._value_buffer[:, :, :end]
 
     def roll_back(self, length: int) -> None:
         """Makes the first `length` positions the whole cache."""
@@ -75,7 +75,8 @@ def rollback_obstacle(config: PretrainedConfig, max_context: int, *, stateful: b
 def rollback_cache(config: PretrainedConfig, room: int) -> Cache:
     """A cache of `room` positions for a model without obstacle; layers that cache nothing stay so."""
     cache = DynamicCache(config=config)
-    cache.layers = [RollbackLayer(room) if isinstance(layer, DynamicLayer) else layer for layer in cache.layers]
+    layers = cache.layers
+    cache.layers = [RollbackLayer(room) if isinstance(layer, DynamicLayer) else layer for layer in layers]
     return cache
 
 

@@ -1,0 +1,180 @@
+"""The engine as its users see it: load a model, submit requests, close."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from specclient_engine.api import GenerationRequest, Progress, ProgressCallback, SamplingParams, Tokenizer
+from specclient_engine.errors import ContextTooLong, NotEnoughMemory, UnsupportedRequest
+from specclient_engine.handle import Handle
+from specclient_engine.request_state import RequestState, generation_limit
+from specclient_engine.scheduler import Scheduler, SpeculationTools
+
+if TYPE_CHECKING:
+    from specclient_engine.chat import ChatTemplate
+    from specclient_engine.runner import Dtype
+    from specclient_engine.runner.base import ModelRunner
+    from specclient_engine.tokenizer import FolderTokenizer
+
+_CHUNK_ON_CPU = 256
+_CHUNK_ON_DEVICE = 2048
+
+
+class Engine:
+    """One loaded model and the thread that runs it. Safe to use from any number of threads.
+
+    `load` is the way to make one; the constructor takes the parts, for those who bring their own.
+    """
+
+    def __init__(
+        self,
+        runner: ModelRunner,
+        tokenizer: Tokenizer,
+        speculation: SpeculationTools,
+        *,
+        template: ChatTemplate | None = None,
+        prefill_chunk: int | None = None,
+    ) -> None:
+        self.runner = runner
+        self.tokenizer = tokenizer
+        self._template = template
+        if prefill_chunk is None:
+            prefill_chunk = _CHUNK_ON_CPU if runner.device.type == "cpu" else _CHUNK_ON_DEVICE
+        self._scheduler = Scheduler(runner, speculation, prefill_chunk=prefill_chunk)
+        self._thread = threading.Thread(target=self._scheduler.run, name="specclient-engine", daemon=True)
+        self._thread.start()
+        # Runs at garbage collection and at interpreter exit: the thread must not outlive the libraries.
+        self._finalizer = weakref.finalize(self, _stop, self._scheduler, self._thread)
+
+    @classmethod
+    def load(
+        cls,
+        model: str | Path,
+        *,
+        dtype: Dtype = "auto",
+        device: str = "auto",
+        draft_model: str | Path | None = None,
+        max_context: int | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> Self:
+        """Loads `model`: a known name, a folder, a GGUF file or a hub id.
+
+        `max_context` caps the positions of a sequence (None: the model's own). `draft_model` is a
+        smaller model with the same vocabulary that drafts where known text and repetition do not.
+        Raises the engine's errors for what cannot be found, read or fitted.
+        """
+        from specclient_engine.loading import load_parts
+
+        parts = load_parts(
+            model,
+            dtype=dtype,
+            device=device,
+            draft_model=draft_model,
+            max_context=max_context,
+            progress=progress if progress is not None else _silent,
+        )
+        return cls(parts.runner, parts.tokenizer, parts.speculation, template=parts.template)
+
+    @property
+    def max_context(self) -> int:
+        """Most tokens of prompt and answer together."""
+        return min(self.runner.max_context, self.runner.token_capacity)
+
+    def chat_prompt(
+        self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None = None
+    ) -> list[int]:
+        """Ids of the prompt for the assistant's next turn, by the model's own template."""
+        if self._template is None:
+            raise UnsupportedRequest("this engine was built without a chat template; use a loaded model")
+        return self._folder_tokenizer().encode_prompt(self._template.render(messages, tools))
+
+    def text_prompt(self, text: str) -> list[int]:
+        """Ids of a plain text to continue, with what the tokenizer puts before a text (BOS)."""
+        return self._folder_tokenizer().encode_prompt(text, add_special_tokens=True)
+
+    def submit(self, request: GenerationRequest) -> Handle:
+        """Queues a request and returns at once.
+
+        Raises ContextTooLong or NotEnoughMemory, with the figures, for what can never run, and
+        UnsupportedRequest for what makes no sense.
+        """
+        _check(request, self.runner.vocab_size)
+        limit = generation_limit(request.prompt_ids, request.max_tokens, self.max_context)
+        if limit < 1:
+            self._refuse(len(request.prompt_ids))
+        state = RequestState(request, self.tokenizer, limit)
+        handle = Handle(state.mailbox)
+        self._scheduler.submit(state)
+        return handle
+
+    def close(self) -> None:
+        """Ends every request with EngineClosed and frees the thread. Does nothing the second time."""
+        self._finalizer()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _folder_tokenizer(self) -> FolderTokenizer:
+        from specclient_engine.tokenizer import FolderTokenizer
+
+        if not isinstance(self.tokenizer, FolderTokenizer):
+            raise UnsupportedRequest("this engine was built without a model folder; give prompt ids")
+        return self.tokenizer
+
+    def _refuse(self, prompt: int) -> None:
+        if prompt >= self.runner.max_context:
+            raise ContextTooLong(
+                f"the prompt has {prompt} tokens and the model's context is {self.runner.max_context}: "
+                "shorten the prompt or use a model with a longer context"
+            )
+        raise NotEnoughMemory(
+            f"the prompt has {prompt} tokens and the memory left holds a cache of "
+            f"{self.runner.token_capacity}: shorten the prompt or free memory"
+        )
+
+
+def _check(request: GenerationRequest, vocab_size: int) -> None:
+    """Refuses what no pass could answer."""
+    sampling = request.sampling
+    if not request.prompt_ids:
+        raise UnsupportedRequest("the prompt is empty; give at least one token")
+    if request.max_tokens is not None and request.max_tokens < 1:
+        raise UnsupportedRequest(f"max_tokens is {request.max_tokens}; it must be at least 1")
+    for kind, ids in (("prompt", request.prompt_ids), ("logit_bias", sampling.logit_bias)):
+        if any(not 0 <= token < vocab_size for token in ids):
+            raise UnsupportedRequest(f"{kind} has token ids outside the model's vocabulary of {vocab_size}")
+    _check_ranges(sampling)
+
+
+def _check_ranges(sampling: SamplingParams) -> None:
+    ranges = {
+        "temperature": (sampling.temperature, 0.0, float("inf")),
+        "top_p": (sampling.top_p, 0.0, 1.0),
+        "min_p": (sampling.min_p, 0.0, 1.0),
+        "top_k": (sampling.top_k, 0, float("inf")),
+    }
+    for name, (value, low, high) in ranges.items():
+        if not low <= value <= high:
+            raise UnsupportedRequest(f"{name} is {value}; it must lie between {low} and {high}")
+    if sampling.repetition_penalty <= 0.0:
+        raise UnsupportedRequest(f"repetition_penalty is {sampling.repetition_penalty}; it must be above 0")
+
+
+def _stop(scheduler: Scheduler, thread: threading.Thread) -> None:
+    scheduler.close()
+    if thread is not threading.current_thread():
+        thread.join()
+
+
+def _silent(_progress: Progress) -> None:
+    """Nobody watches."""

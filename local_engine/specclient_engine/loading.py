@@ -1,0 +1,66 @@
+"""Puts an engine together from a model's files: runner, tokenizer, template, drafting."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from specclient_engine.api import CostModel, Progress, ProgressCallback, Proposer
+from specclient_engine.chat import ChatTemplate
+from specclient_engine.cost import CostCurve
+from specclient_engine.draft_length import DraftLengthPolicy
+from specclient_engine.errors import UnsupportedRequest
+from specclient_engine.measuring import measure_cost
+from specclient_engine.models import locate
+from specclient_engine.proposers import AcceptanceTable, build_proposer
+from specclient_engine.runner import Dtype, load_runner
+from specclient_engine.runner.base import ModelRunner
+from specclient_engine.scheduler import SpeculationTools
+from specclient_engine.tokenizer import FolderTokenizer
+
+if TYPE_CHECKING:
+    from specclient_engine.request_state import RequestState
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What an engine is made of."""
+
+    runner: ModelRunner
+    tokenizer: FolderTokenizer
+    template: ChatTemplate
+    speculation: SpeculationTools
+
+
+def load_parts(
+    model: str | Path,
+    *,
+    dtype: Dtype,
+    device: str,
+    draft_model: str | Path | None,
+    max_context: int | None,
+    progress: ProgressCallback,
+) -> Parts:
+    """Finds and loads everything that `Engine.load` describes."""
+    if draft_model is not None:
+        raise UnsupportedRequest("a separate draft model is not supported; leave draft_model out")
+    folder = locate(model, progress).path
+    tokenizer = FolderTokenizer(folder)
+    progress(Progress("load", folder.name, 0, 1, "steps"))
+    runner = load_runner(folder, dtype=dtype, device=device, max_context=max_context, progress=progress)
+    progress(Progress("load", folder.name, 1, 1, "steps"))
+    progress(Progress("measure", folder.name, 0, 1, "steps"))
+    cost = measure_cost(runner) if runner.can_roll_back else CostCurve([1], [1.0])
+    progress(Progress("measure", folder.name, 1, 1, "steps"))
+    return Parts(runner, tokenizer, ChatTemplate(folder), speculation_tools(tokenizer, cost))
+
+
+def speculation_tools(tokenizer: FolderTokenizer, cost: CostModel) -> SpeculationTools:
+    """Drafts from known text and repetition; what is learnt about them outlives the request."""
+    table = AcceptanceTable()
+
+    def proposer_for(request: RequestState) -> Proposer:
+        return build_proposer(request.prompt, request.request.predictions, tokenizer, table=table)
+
+    return SpeculationTools(proposer_for, DraftLengthPolicy(cost), cost)

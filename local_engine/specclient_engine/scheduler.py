@@ -1,0 +1,243 @@
+"""Who shares the next pass: admission, chunked prefill, drafts of different lengths in one batch."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from threading import RLock
+from time import perf_counter, perf_counter_ns
+from typing import TYPE_CHECKING, Protocol
+
+from specclient_engine.api import CostModel, Draft, FinishReason, Proposer
+from specclient_engine.errors import EngineClosed, EngineError, NotEnoughMemory
+from specclient_engine.request_state import NO_DRAFT, RequestState, first_tokens
+from specclient_engine.runner.base import Chunk, ModelRunner
+from specclient_engine.sampling import Row
+
+if TYPE_CHECKING:
+    import torch
+
+MAX_RUNNING = 16
+"""Requests in one batch at most."""
+
+
+class LengthPolicy(Protocol):
+    """Chooses how much of each draft is worth verifying; `DraftLengthPolicy` is one."""
+
+    def choose(self, requests: Sequence[tuple[Draft, int]]) -> list[int]:
+        """A length for each (draft, cached tokens), in order; 0 is legal."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SpeculationTools:
+    """How drafts are made and measured. `proposer_for` makes a request's proposer."""
+
+    proposer_for: Callable[[RequestState], Proposer]
+    lengths: LengthPolicy
+    cost: CostModel
+
+
+class Scheduler:
+    """Runs all requests of one runner, pass by pass, in one thread.
+
+    A pass holds the next tokens of every request that is decoding, each with a draft of its own length,
+    and at most one chunk of one prompt, so that a long prompt delays the others by one chunk at most.
+    Chunks end at multiples of `prefill_chunk` whatever else is running: a prompt is always computed in
+    the same pieces. Cancellation takes effect between passes and frees the cache at once.
+    """
+
+    def __init__(self, runner: ModelRunner, speculation: SpeculationTools, *, prefill_chunk: int) -> None:
+        self._runner = runner
+        self._speculation = speculation
+        self._prefill_chunk = prefill_chunk
+        self._inbox: SimpleQueue[RequestState | None] = SimpleQueue()
+        self._waiting: deque[RequestState] = deque()
+        self._running: list[RequestState] = []
+        self._closing = False
+        # Reentrant, because the garbage collector may close the engine in the midst of a submit.
+        self._gate = RLock()
+
+    def submit(self, request: RequestState) -> None:
+        """Puts a request in the queue. Any thread. Raises EngineClosed behind `close`."""
+        with self._gate:
+            if self._closing:
+                raise EngineClosed("the engine is closed; load it again")
+            self._inbox.put(request)
+
+    def close(self) -> None:
+        """Asks `run` to end every request and return. Any thread, also while collecting garbage."""
+        with self._gate:
+            self._closing = True
+            self._inbox.put(None)
+
+    def run(self) -> None:
+        """Works until `close`. A failing pass ends the requests that shared it, not the engine."""
+        while True:
+            self._take_in()
+            if self._closing:
+                break
+            self._drop_cancelled()
+            self._admit()
+            if self._running:
+                try:
+                    self._step()
+                except Exception as error:
+                    self._fail_running(error)
+        self._take_in()
+        closed = EngineClosed("the engine was closed before the request ended; load it again and retry")
+        for request in [*self._running, *self._waiting]:
+            self._free(request)
+            request.mailbox.fail(closed)
+
+    def _take_in(self) -> None:
+        """Moves new requests to the waiting line; sleeps while there is nothing to do."""
+        idle = not (self._running or self._waiting or self._closing)
+        while True:
+            try:
+                arrival = self._inbox.get(block=idle)
+            except Empty:
+                return
+            idle = False
+            if arrival is not None:
+                self._waiting.append(arrival)
+
+    def _drop_cancelled(self) -> None:
+        for request in [*self._running, *self._waiting]:
+            if request.mailbox.cancelled:
+                request.cancel()
+                self._leave(request)
+
+    def _admit(self) -> None:
+        """Gives cache slots to waiting requests, first come first served."""
+        while self._waiting and len(self._running) < MAX_RUNNING:
+            request = self._waiting[0]
+            try:
+                request.slot = self._runner.allocate(request.room)
+            except NotEnoughMemory as error:
+                if self._running:
+                    return
+                self._waiting.popleft()
+                request.mailbox.fail(error)
+                continue
+            self._running.append(self._waiting.popleft())
+
+    def _step(self) -> None:
+        """One pass, and what follows from it."""
+        decoding = [request for request in self._running if request.prefilled]
+        prefilling = next((request for request in self._running if not request.prefilled), None)
+        drafts = self._drafts(decoding)
+        chunks = [
+            Chunk(slot_of(request), request.cached, request.pass_tokens(draft))
+            for request, draft in zip(decoding, drafts, strict=True)
+        ]
+        if prefilling is not None:
+            chunks.append(self._prefill(prefilling))
+        started = perf_counter()
+        rows = _Rows(self._runner.forward(chunks))
+        if prefilling is None:
+            cached = sum(chunk.start for chunk in chunks) // len(chunks)
+            count = sum(len(chunk.tokens) for chunk in chunks)
+            self._speculation.cost.observe(count, cached, perf_counter() - started)
+        else:
+            self._finish_prefill(prefilling, chunks[-1], rows)
+        offset = 0
+        for request, draft, chunk in zip(decoding, drafts, chunks, strict=False):
+            self._end_if(request, request.take(draft, *rows.readers(request, offset)))
+            offset += chunk.rows_wanted
+
+    def _drafts(self, decoding: Sequence[RequestState]) -> list[Draft]:
+        drafts = [request.propose(self._runner.vocab_size) for request in decoding]
+        if not any(draft.tokens for draft in drafts):
+            return drafts
+        pairs = [(draft, request.cached) for draft, request in zip(drafts, decoding, strict=True)]
+        lengths = self._speculation.lengths.choose(pairs)
+        return [first_tokens(draft, length) for draft, length in zip(drafts, lengths, strict=True)]
+
+    def _prefill(self, request: RequestState) -> Chunk:
+        """The next piece of a prompt; only its very last token gets logits."""
+        if request.account.scheduled is None:
+            request.account.scheduled = perf_counter_ns()
+            self._arm(request)
+        end = len(request.prompt)
+        if self._runner.can_roll_back:
+            end = min(end, (request.cached // self._prefill_chunk + 1) * self._prefill_chunk)
+        # A model that cannot roll back may not be able to take several tokens later on either.
+        tokens = request.prompt[request.cached : end]
+        last = end == len(request.prompt)
+        return Chunk(slot_of(request), request.cached, tokens, len(tokens) - last)
+
+    def _arm(self, request: RequestState) -> None:
+        """Gives the request its proposer, or the reason why it has none."""
+        if request.request.speculation == "off":
+            return
+        if not self._runner.can_roll_back:
+            request.account.speculation_inactive = self._runner.rollback_reason
+            return
+        request.proposer = self._speculation.proposer_for(request)
+
+    def _finish_prefill(self, request: RequestState, chunk: Chunk, rows: _Rows) -> None:
+        request.cached += len(chunk.tokens)
+        if request.cached == len(request.prompt):
+            request.account.first_token = perf_counter_ns()
+            self._end_if(request, request.take(NO_DRAFT, *rows.readers(request, rows.count - 1)))
+
+    def _end_if(self, request: RequestState, reason: FinishReason | None) -> None:
+        if reason is not None:
+            self._leave(request)
+
+    def _leave(self, request: RequestState) -> None:
+        """The request is over: its cache is free for the next."""
+        self._free(request)
+        if request in self._running:
+            self._running.remove(request)
+        else:
+            self._waiting.remove(request)
+
+    def _free(self, request: RequestState) -> None:
+        if request.slot is not None:
+            self._runner.release(request.slot)
+            request.slot = None
+
+    def _fail_running(self, error: Exception) -> None:
+        if not isinstance(error, EngineError):
+            failure = EngineError(f"a pass of the model failed ({type(error).__name__}: {error})")
+            failure.__cause__ = error
+            error = failure
+        for request in list(self._running):
+            self._leave(request)
+            request.mailbox.fail(error)
+
+
+class _Rows:
+    """The logits of one pass, read by row, and brought to the host no more than needed.
+
+    For untouched greedy decoding only the index of each row's highest logit leaves the device.
+    """
+
+    def __init__(self, logits: torch.Tensor) -> None:
+        self._logits = logits
+        self.count = logits.shape[0]
+        self._best: list[int] = logits.argmax(dim=-1).tolist() if self.count else []
+
+    def readers(
+        self, request: RequestState, offset: int
+    ) -> tuple[Callable[[int], int], Callable[[int], Row]]:
+        """How `request`, whose rows begin at `offset`, chooses a token from a row, and reads the row."""
+
+        def row(index: int) -> Row:
+            return self._logits[offset + index].cpu().numpy()
+
+        if request.sampler.plain_greedy:
+            best = self._best
+            return (lambda index: best[offset + index]), row
+        first = request.generated
+        return (lambda index: request.sampler.choose(row(index), first + index)), row
+
+
+def slot_of(request: RequestState) -> int:
+    """The cache slot of a request that runs."""
+    assert request.slot is not None
+    return request.slot

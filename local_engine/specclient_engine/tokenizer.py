@@ -1,0 +1,158 @@
+"""The tokenizer of a model folder, over the `tokenizers` library alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from tokenizers import Tokenizer as RawTokenizer
+
+from specclient_engine.errors import ModelCorrupt, ModelNotFound
+
+
+class FolderTokenizer:
+    """Reads `tokenizer.json`, and the end-of-text ids from the model's other files.
+
+    `encode` and `encode_with_offsets` treat their text as the middle of something: no BOS, no special
+    token read out of it, no space put before it. `encode_prompt` is for text that the model's template
+    made: special tokens in it are special.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        path = folder / "tokenizer.json"
+        try:
+            source = path.read_text(encoding="utf-8")
+            spec = json.loads(source)
+            self._raw = RawTokenizer.from_str(source)
+        except FileNotFoundError as error:
+            raise ModelNotFound(
+                f"{folder} has no tokenizer.json; save the model with its fast tokenizer"
+            ) from error
+        except Exception as error:  # the library raises bare Exception for what it cannot read
+            raise ModelCorrupt(f"{path} cannot be read as a tokenizer ({error}); fetch it again") from error
+        self._raw.no_truncation()
+        self._raw.no_padding()
+        continuation = without_opening_space(spec)
+        self._middle = self._raw if continuation == spec else RawTokenizer.from_str(json.dumps(continuation))
+        self._lock = Lock()
+        self._byte_level = "ByteLevel" in set(_types(spec.get("decoder")))
+        self._metaspace = bool({"Metaspace", "ByteFallback"} & set(_types(spec.get("decoder"))))
+        added = {token["id"]: token for token in spec.get("added_tokens", ())}
+        self._special = frozenset(number for number, token in added.items() if token.get("special"))
+        self._literal: dict[int, str] = {number: token["content"] for number, token in added.items()}
+        self._bytes: dict[int, bytes] = {}
+        self.vocab_size: int = 1 + max(self._raw.get_vocab(with_added_tokens=True).values(), default=-1)
+        self.eos_ids = frozenset(self._end_ids(folder))
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of `text` as a continuation."""
+        return self._encode_middle(text).ids  # type: ignore[no-any-return]
+
+    def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """As `encode`, with the [start, end) characters of each token."""
+        encoding = self._encode_middle(text)
+        return encoding.ids, encoding.offsets
+
+    def encode_prompt(self, text: str, *, add_special_tokens: bool = False) -> list[int]:
+        """Ids of a whole prompt; `add_special_tokens` adds what the tokenizer puts around a text (BOS)."""
+        with self._lock:
+            self._raw.encode_special_tokens = False
+            return self._raw.encode(text, add_special_tokens=add_special_tokens).ids
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Text of `ids`; incomplete characters become U+FFFD, special tokens vanish."""
+        return b"".join(map(self.token_bytes, ids)).decode("utf-8", errors="replace")
+
+    def token_bytes(self, token_id: int) -> bytes:
+        """The raw bytes a token stands for; empty for special tokens and ids without a token."""
+        known = self._bytes.get(token_id)
+        if known is None:
+            known = self._bytes[token_id] = self._find_bytes(token_id)
+        return known
+
+    def _encode_middle(self, text: str) -> Any:
+        with self._lock:
+            self._middle.encode_special_tokens = True
+            return self._middle.encode(text, add_special_tokens=False)
+
+    def _find_bytes(self, token_id: int) -> bytes:
+        if token_id in self._special:
+            return b""
+        if token_id in self._literal:
+            return self._literal[token_id].encode()
+        piece = self._raw.id_to_token(token_id)
+        if piece is None:
+            return b""
+        if self._byte_level:
+            table = _byte_alphabet()
+            return bytes(table[character] for character in piece if character in table)
+        if self._metaspace:
+            if len(piece) == 6 and piece.startswith("<0x") and piece.endswith(">"):
+                return bytes([int(piece[3:5], 16)])
+            return piece.replace("▁", " ").encode()
+        # Any other decoder: what the token adds behind itself, for a first token may lose its space.
+        once, twice = self._raw.decode([token_id]), self._raw.decode([token_id, token_id])
+        return (twice[len(once) :] if twice.startswith(once) else once).encode()
+
+    def _end_ids(self, folder: Path) -> Iterator[int]:
+        named = read_json(folder / "tokenizer_config.json").get("eos_token")
+        content = named.get("content") if isinstance(named, Mapping) else named
+        number = self._raw.token_to_id(content) if isinstance(content, str) else None
+        if number is not None:
+            yield number
+        for name in ("generation_config.json", "config.json"):
+            value = read_json(folder / name).get("eos_token_id")
+            if value is not None:
+                yield from value if isinstance(value, list) else (value,)
+                return
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in `path`; empty where there is no such file."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except ValueError as error:
+        raise ModelCorrupt(f"{path} is not JSON ({error}); fetch it again") from error
+    return value if isinstance(value, dict) else {}
+
+
+def without_opening_space(spec: Any) -> Any:
+    """The tokenizer's description without the parts that put a space before a text's first word."""
+    if isinstance(spec, list):
+        parts = [without_opening_space(part) for part in spec]
+        return [part for part in parts if part is not None]
+    if not isinstance(spec, Mapping):
+        return spec
+    kind = spec.get("type")
+    if kind == "Prepend":
+        return None
+    if kind == "Metaspace":
+        return {**spec, "prepend_scheme": "never"}
+    if kind == "ByteLevel":
+        return {**spec, "add_prefix_space": False}
+    wanted = ("normalizer", "pre_tokenizer", "normalizers", "pretokenizers")
+    return {key: without_opening_space(value) if key in wanted else value for key, value in spec.items()}
+
+
+def _types(part: Any) -> Iterator[str]:
+    """The types of a decoder and of the decoders inside it."""
+    if isinstance(part, Mapping):
+        yield str(part.get("type"))
+        for inner in part.get("decoders") or ():
+            yield from _types(inner)
+
+
+@lru_cache(maxsize=1)
+def _byte_alphabet() -> dict[str, int]:
+    """The printable character that byte-level BPE (GPT-2) writes for each byte, as a way back."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in set(printable)]
+    table = {chr(byte): byte for byte in printable}
+    table.update({chr(0x100 + rank): byte for rank, byte in enumerate(others)})
+    return table
