@@ -1,0 +1,73 @@
+"""From the options of a command to a target and a client."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from specclient.cli.terminal import note
+
+if TYPE_CHECKING:
+    from specclient.client import Client
+    from specclient.config import Config, Target
+
+# With one of these set, a call that names no target has one all the same.
+_NAMING_VARIABLES = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "SPECCLIENT_PROVIDER", "SPECCLIENT_BASE_URL")
+
+
+def read_config(path: Path | None) -> Config:
+    """The configuration; what is doubtful in it is told on stderr."""
+    import warnings
+
+    from specclient.config import load_config
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        config = load_config(path)
+    for warning in caught:
+        note(f"warning: {warning.message}")
+    return config
+
+
+def pick_target(
+    target: str | None = None,
+    provider: str | None = None,
+    model: str | None = None,
+    *,
+    config: Path | None = None,
+    **values: Any,
+) -> tuple[Target, Config]:
+    """The target that the options mean. With nothing named and nothing configured it is the engine."""
+    from specclient.config import resolve_target
+
+    loaded = read_config(config)
+    named = target or provider or values.get("base_url") or loaded.default
+    if not named and not any(os.environ.get(name) for name in _NAMING_VARIABLES):
+        note("no target is configured: using the embedded engine (provider local)")
+        provider = "local"
+    return resolve_target(target, provider, model, config=loaded, **values), loaded
+
+
+@contextmanager
+def open_client(
+    target: str | None = None,
+    provider: str | None = None,
+    model: str | None = None,
+    *,
+    config: Path | None = None,
+    **values: Any,
+) -> Iterator[Client]:
+    """A client for what the options mean, with the engine's progress on stderr."""
+    from specclient.cli.progress import EngineProgress
+    from specclient.client import Client
+
+    picked, loaded = pick_target(target, provider, model, config=config, **values)
+    progress = EngineProgress()
+    try:
+        with Client(target=picked, config=loaded, progress=progress) as client:
+            yield client
+    finally:
+        progress.stop()

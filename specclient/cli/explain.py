@@ -1,0 +1,133 @@
+"""`specclient explain`: what would be sent, and why; nothing is sent."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from specclient.cli import options
+from specclient.cli.terminal import guarded, stdout, write_json
+
+if TYPE_CHECKING:
+    from specclient.core.plan import Plan
+
+
+@guarded
+def explain(
+    request: Annotated[
+        str | None,
+        typer.Argument(help="A JSON file with a request, '-' for stdin.", show_default=False),
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", help="Explain the edit of this file instead.")
+    ] = None,
+    instruction: Annotated[
+        str, typer.Option("--instruction", "-i", help="The edit's instruction.")
+    ] = "(instruction)",
+    target: options.TargetName = None,
+    provider: options.Provider = None,
+    model: options.Model = None,
+    base_url: options.BaseUrl = None,
+    api_version: options.ApiVersion = None,
+    api: Annotated[str, typer.Option("--api", help="chat or completions.")] = "chat",
+    config: options.ConfigPath = None,
+    as_json: options.Json = False,
+) -> None:
+    """Print the plan for a request: its body against what was asked, the prediction's way, the reasons.
+
+    Without a request a small example is planned. There is no network and no model.
+    """
+    from specclient.cli.clients import pick_target
+    from specclient.core.plan import Policy, build_plan
+    from specclient_providers import resolve
+
+    picked, _ = pick_target(
+        target, provider, model, base_url=base_url, api_version=api_version, config=config
+    )
+    asked = _request(request, file, instruction)
+    if picked.model is not None:
+        asked = {"model": picked.model, **asked}
+    facts = resolve(
+        picked.provider,
+        model=asked.get("model"),
+        api=api,
+        api_version=picked.api_version,
+        base_url=picked.base_url,
+        overrides=picked.overrides,
+        origin=picked.origins.get("overrides"),
+    )
+    plan = build_plan(asked, facts=facts, policy=Policy(on_unsupported=picked.on_unsupported))
+    if as_json:
+        write_json(as_dict(plan))
+    else:
+        _print(plan, asked)
+
+
+def as_dict(plan: Plan) -> dict[str, Any]:
+    """The plan as plain values."""
+    return {
+        "provider": plan.facts.provider,
+        "model": plan.facts.model,
+        "url": plan.facts.url,
+        "query": dict(plan.query),
+        "headers": dict(plan.headers),
+        "body": plan.body,
+        "outcome": plan.outcome,
+        "reasons": list(plan.reasons),
+        "notes": list(plan.notes),
+        "switched_on": sorted(plan.hidden),
+    }
+
+
+def _request(request: str | None, file: Path | None, instruction: str) -> dict[str, Any]:
+    from specclient.edit import EditRun
+    from specclient.errors import ConfigError
+    from specclient.textfile import FileImage
+
+    if file is not None:
+        body = EditRun.start(file, instruction).request
+        return {**body, "prediction": {"type": "content", "content": body["prediction"].text}}
+    if request is None:
+        known = "def foo():\n    return 1\n"
+        return {
+            "messages": [{"role": "user", "content": f"Rename foo to bar:\n\n{known}"}],
+            "prediction": {"type": "content", "content": known},
+        }
+    text = sys.stdin.read() if request == "-" else FileImage.load(request).text
+    try:
+        parsed = json.loads(text)
+    except ValueError as error:
+        raise ConfigError(f"{'stdin' if request == '-' else request} is not JSON: {error}.") from None
+    if not isinstance(parsed, dict):
+        raise ConfigError("A request is a JSON object with messages.")
+    return parsed
+
+
+def _print(plan: Plan, asked: dict[str, Any]) -> None:
+    from rich.text import Text
+
+    console = stdout()
+    where = "in this process" if plan.facts.in_process else f"POST {plan.facts.url}"
+    console.print(Text(f"{plan.facts.title}: {where}", style="bold"))
+    console.print(Text(f"prediction: {plan.outcome}"))
+    for reason in (*plan.reasons, *plan.notes):
+        console.print(Text(f"  {reason}"))
+    for name, value in plan.headers.items():
+        console.print(Text(f"  + {name}: {value}", style="green"))
+    console.print(Text("body, against what was asked:"))
+    for line in _body_diff(asked, plan.body):
+        style = {"+": "green", "-": "red"}.get(line[:1], "")
+        console.print(Text(line, style=style), soft_wrap=True)
+
+
+def _body_diff(asked: dict[str, Any], sent: dict[str, Any]) -> list[str]:
+    from difflib import ndiff
+
+    def lines(body: dict[str, Any]) -> list[str]:
+        return json.dumps(body, indent=2, ensure_ascii=False).splitlines()
+
+    return [line for line in ndiff(lines(asked), lines(sent)) if not line.startswith("?")]

@@ -1,0 +1,129 @@
+"""`specclient models`: the models that the engine knows by name, and those in the cache."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from specclient.cli import options
+from specclient.cli.terminal import guarded, note, stdout, write_json
+
+if TYPE_CHECKING:
+    from specclient_engine.models import KnownModel
+
+models = typer.Typer(no_args_is_help=True, help="Models of the embedded engine: list, fetch, find, remove.")
+Name = Annotated[str, typer.Argument(help="A known name.", show_default=False)]
+
+
+@models.command("list")
+@guarded
+def list_models(as_json: options.Json = False) -> None:
+    """List the known models and whether they are in the cache."""
+    from specclient_engine.models import DEFAULT_MODEL, KNOWN_MODELS
+
+    rows = [_as_dict(row) for row in KNOWN_MODELS]
+    if as_json:
+        write_json(rows)
+        return
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for title in ("name", "model", "size", "licence", "cached"):
+        table.add_column(title)
+    for row in rows:
+        name = f"{row['name']} (default)" if row["name"] == DEFAULT_MODEL else str(row["name"])
+        table.add_row(name, row["title"], f"{row['size'] / 1e6:,.0f} MB", row["licence"], row["path"] or "no")
+    stdout().print(table)
+
+
+@models.command("fetch")
+@guarded
+def fetch_model(name: Name, as_json: options.Json = False) -> None:
+    """Fetch a model, check its hash and convert it, once; print where it is."""
+    from specclient.cli.progress import EngineProgress
+    from specclient_engine.models import locate
+
+    progress = EngineProgress()
+    try:
+        files = locate(name, progress)
+    finally:
+        progress.stop()
+    if as_json:
+        write_json({"name": files.name, "path": str(files.path)})
+    else:
+        print(files.path)
+
+
+@models.command("path")
+@guarded
+def model_path(name: Name, as_json: options.Json = False) -> None:
+    """Print where a model lies in the cache; exit 1 where it does not."""
+    row = _known(name)
+    path = _place(row)
+    if as_json:
+        write_json(_as_dict(row))
+    elif path is not None:
+        print(path)
+    if path is None:
+        note(f"{row.name} is not in the cache: specclient models fetch {row.name}")
+        raise typer.Exit(1)
+
+
+@models.command("remove")
+@guarded
+def remove_model(name: Name, as_json: options.Json = False) -> None:
+    """Remove a model from the cache, its download included."""
+    row = _known(name)
+    freed = 0
+    for path in filter(None, (_place(row), _download(row))):
+        freed += _size(path)
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    if as_json:
+        write_json({"name": row.name, "freed_bytes": freed})
+    else:
+        note(f"{row.name}: {freed / 1e6:,.0f} MB freed" if freed else f"{row.name} was not in the cache")
+
+
+def _known(name: str) -> KnownModel:
+    from specclient.errors import ConfigError
+    from specclient_engine.models import KNOWN_MODELS, known_model
+
+    row = known_model(name)
+    if row is None:
+        names = ", ".join(model.name for model in KNOWN_MODELS)
+        raise ConfigError(f"No known model is called {name!r}; known are {names}.")
+    return row
+
+
+def _place(row: KnownModel) -> Path | None:
+    from specclient_engine.models import cached
+
+    return cached(row)
+
+
+def _download(row: KnownModel) -> Path | None:
+    from specclient_engine.models import cache_root
+
+    path = cache_root() / "downloads" / row.file
+    return path if path.exists() else None
+
+
+def _size(path: Path) -> int:
+    files = path.rglob("*") if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files if file.is_file())
+
+
+def _as_dict(row: KnownModel) -> dict[str, Any]:
+    path = _place(row)
+    return {
+        "name": row.name,
+        "title": row.title,
+        "size": row.size,
+        "licence": row.licence,
+        "sha256": row.sha256,
+        "aliases": list(row.aliases),
+        "path": None if path is None else str(path),
+    }

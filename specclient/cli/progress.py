@@ -1,0 +1,123 @@
+"""Long work, shown on stderr while it runs: on a terminal, and gone when it is done."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from specclient.cli.terminal import note, stderr
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from specclient_engine.api import Progress as Stage
+
+_TAIL_LINES = 12
+_DOING = {
+    "download": "downloading",
+    "verify": "checking",
+    "convert": "converting",
+    "load": "loading",
+    "measure": "measuring",
+}
+
+
+class EngineProgress:
+    """Shows how a model is got ready. Where stderr is no terminal, it says one sentence a stage."""
+
+    def __init__(self) -> None:
+        self._bars: Any = None
+        self._tasks: dict[tuple[str, str], Any] = {}
+        self._terminal = sys.stderr.isatty()
+
+    def __call__(self, stage: Stage) -> None:
+        key = (stage.stage, stage.label)
+        title = f"{_DOING[stage.stage]} {stage.label}"
+        if key not in self._tasks:
+            self._tasks[key] = self._begin(title)
+        if self._bars is not None:
+            self._bars.update(
+                self._tasks[key], completed=stage.done, total=stage.total, amount=_amount(stage)
+            )
+
+    def _begin(self, title: str) -> Any:
+        if not self._terminal:
+            note(title)
+            return None
+        if self._bars is None:
+            from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+            self._bars = Progress(
+                SpinnerColumn(),
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TextColumn("{task.fields[amount]}"),
+                TimeElapsedColumn(),
+                console=stderr(),
+                transient=True,
+            )
+            self._bars.start()
+        return self._bars.add_task(title, total=None, amount="")
+
+    def stop(self) -> None:
+        """Take the bars away; they come back with the next stage."""
+        if self._bars is not None:
+            self._bars.stop()
+        self._bars = None
+
+
+def _amount(stage: Stage) -> str:
+    scale, unit = (1e6, "MB") if stage.unit == "bytes" else (1.0, stage.unit)
+    done = f"{stage.done / scale:,.0f}"
+    return f"{done} {unit}" if stage.total is None else f"{done} of {stage.total / scale:,.0f} {unit}"
+
+
+class LiveText:
+    """The end of a text that is being written, over a bar that compares it with the `expected` length.
+
+    A context manager; `feed` takes the pieces. Where stderr is no terminal nothing is shown.
+    """
+
+    def __init__(self, title: str, expected: int | None = None) -> None:
+        self._title = title
+        self._expected = expected
+        self._text = ""
+        self._length = 0
+        self._live: Any = None
+
+    def __enter__(self) -> LiveText:
+        if sys.stderr.isatty():
+            from rich.live import Live
+
+            self._live = Live(
+                console=stderr(), transient=True, refresh_per_second=12, get_renderable=self._picture
+            )
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def feed(self, piece: str) -> None:
+        """The next piece of the text."""
+        self._length += len(piece)
+        if self._live is not None:
+            self._text = (self._text + piece)[-4096:]
+
+    def _picture(self) -> RenderableType:
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        tail = "\n".join(self._text.split("\n")[-_TAIL_LINES:])
+        row = Table.grid(padding=(0, 1))
+        bar = ProgressBar(
+            total=self._expected, completed=self._length, width=30, pulse=self._expected is None
+        )
+        row.add_row(Text(self._title), bar, Text(f"{self._length:,} characters", style="dim"))
+        return Group(Text(tail, style="dim", no_wrap=True, overflow="ellipsis"), row)

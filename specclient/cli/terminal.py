@@ -1,0 +1,98 @@
+"""Where the command line writes: results to stdout, everything else to stderr."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
+_PIPE_WIDTH = 120
+
+
+def stdout() -> Console:
+    """A rich console on stdout; where that is no terminal, plain text of a width that tables fit into."""
+    return _console(sys.stdout)
+
+
+def stderr() -> Console:
+    """A rich console on stderr."""
+    return _console(sys.stderr)
+
+
+def _console(stream: Any) -> Console:
+    from rich.console import Console
+
+    width = None if stream.isatty() or "COLUMNS" in os.environ else _PIPE_WIDTH
+    return Console(file=stream, width=width, highlight=False, soft_wrap=False)
+
+
+def note(text: str) -> None:
+    """A sentence for people, on stderr."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def write_json(value: Any) -> None:
+    """A JSON document on stdout, indented."""
+    json.dump(value, sys.stdout, indent=2, ensure_ascii=False, default=_plain)
+    sys.stdout.write("\n")
+    sys.stdout.flush()
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    return str(value)
+
+
+def guarded(command: Callable[P, T]) -> Callable[P, T]:
+    """Turn what a command raises into one sentence on stderr and the right exit code.
+
+    With `--json` the error is also a JSON object on stdout, so that a script always gets one.
+    """
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return command(*args, **kwargs)
+        except KeyboardInterrupt:
+            note("interrupted")
+            raise typer.Exit(EXIT_INTERRUPTED) from None
+        except BrokenPipeError:
+            # The reader of stdout left. Python would complain once more when it flushes at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(EXIT_FAILED) from None
+        except Exception as error:
+            code = exit_code(error)
+            if code is None:
+                raise
+            if kwargs.get("as_json"):
+                write_json({"error": {"type": type(error).__name__, "message": str(error)}})
+            note(f"error: {error}")
+            raise typer.Exit(code) from None
+
+    return run
+
+
+def exit_code(error: Exception) -> int | None:
+    """2 for wrong arguments, files and configuration, 1 for what failed on the way, None for a bug."""
+    from specclient.errors import ConfigError, EditRefused, FileError, IncompleteOutput, SpecclientError
+    from specclient_engine.errors import EngineError, ModelNotFound
+    from specclient_providers.errors import OverrideError, UnknownProvider
+
+    if isinstance(error, IncompleteOutput | EditRefused):
+        return EXIT_FAILED
+    if isinstance(error, ConfigError | FileError | UnknownProvider | OverrideError | ModelNotFound):
+        return EXIT_USAGE
+    return EXIT_FAILED if isinstance(error, SpecclientError | EngineError) else None
