@@ -17,7 +17,10 @@ from specclient_providers.endpoints.openai import LENGTH_RULES
 from specclient_providers.figures import USAGE_WITH_PREDICTION
 
 CHECKED = date(2026, 11, 29)
-GUIDE = "https://learn.microsoft.com/en-us/azure/foundry/openai/how-to/predicted-outputs"
+GUIDE = (
+    "https://github.com/MicrosoftDocs/azure-ai-docs/blob/main/articles/foundry/openai/how-to/"
+    "predicted-outputs.md"
+)
 UNTIL = date(2027, 4, 14)
 
 _PARAMETERS = (
@@ -92,7 +95,7 @@ ENDPOINT = Endpoint(
                 "stream_options.include_usage",
                 True,
                 ("usage",),
-                "https://learn.microsoft.com/en-us/azure/foundry/openai/reference",
+                "https://learn.microsoft.com/en-us/azure/ai-services/openai/reference",
                 CHECKED,
                 when="stream",
                 api_version_from="2024-09-01-preview",

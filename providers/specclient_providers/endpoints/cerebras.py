@@ -18,6 +18,7 @@ from specclient_providers.figures import USAGE_WITH_PREDICTION
 
 CHECKED = date(2026, 11, 29)
 GUIDE = "https://inference-docs.cerebras.ai/dedicated/predicted-outputs"
+PARAMS = "cerebras-cloud-sdk 1.91.0, types/chat/completion_create_params.py"
 SDK = "cerebras-cloud-sdk 1.91.0, types/chat/chat_completion.py"
 
 TIME_INFO = (
@@ -54,13 +55,11 @@ ENDPOINT = Endpoint(
         note="For a dedicated endpoint that was granted it, say so in overrides.",
     ),
     request=RequestRule(
-        opt_ins=(
-            include_usage("https://inference-docs.cerebras.ai/api-reference/chat-completions", CHECKED),
-        ),
+        opt_ins=(include_usage(PARAMS, CHECKED),),
         length=(
             LengthRule(
                 "max_completion_tokens",
-                source="cerebras-cloud-sdk 1.91.0, types/chat/completion_create_params.py",
+                source=PARAMS,
             ),
         ),
     ),

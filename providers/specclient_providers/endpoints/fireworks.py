@@ -84,7 +84,7 @@ ENDPOINT = Endpoint(
                 "perf_metrics_in_response",
                 True,
                 ("perf_metrics",),
-                "https://docs.fireworks.ai/api-reference/post-chatcompletions",
+                SDK,
                 CHECKED,
             ),
         ),

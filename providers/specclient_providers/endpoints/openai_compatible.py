@@ -5,7 +5,7 @@ one server each, so finding one says what it means.
 """
 
 from specclient_providers.endpoint import AnswerRule, Claim, Endpoint
-from specclient_providers.endpoints import cerebras, groq, llama_cpp, vllm
+from specclient_providers.endpoints import cerebras, dynamo, fireworks, groq, llama_cpp, sglang, vllm
 from specclient_providers.figures import prediction_figures, usage_figures
 
 ENDPOINT = Endpoint(
@@ -19,8 +19,12 @@ ENDPOINT = Endpoint(
             *prediction_figures(),
             *groq.TIMES,
             *cerebras.TIME_INFO,
+            *fireworks.METRICS,
             *vllm.METRICS,
+            *sglang.FIGURES,
+            *dynamo.TIMING,
             *llama_cpp.TIMINGS,
         ),
+        derived=(*groq.DERIVED, *fireworks.DERIVED, *sglang.DERIVED, *dynamo.DERIVED, *vllm.DERIVED),
     ),
 )

@@ -15,7 +15,7 @@ from specclient_providers.figures import USAGE_WITH_PREDICTION
 
 CHECKED = date(2026, 11, 29)
 REFERENCE = "https://openrouter.ai/docs/client-sdks/python/components/prediction"
-METADATA = "https://openrouter.ai/docs/api-reference/chat-completion"
+METADATA = "openrouter 1.3.84, components"
 
 ENDPOINT = Endpoint(
     name="openrouter",
@@ -60,12 +60,12 @@ ENDPOINT = Endpoint(
                 "total",
                 ("openrouter_metadata.generation_time",),
                 "ms",
-                "openrouter 1.3.84, components",
+                METADATA,
                 "From the dispatch to the upstream to the end of its body.",
             ),
         ),
         counters=Claim("documented", "openrouter 1.3.84, components/chatusage.py", CHECKED),
-        timings=Claim("documented", "openrouter 1.3.84, components", CHECKED, note="One total; no phases."),
+        timings=Claim("documented", METADATA, CHECKED, note="One total; no phases."),
     ),
     restrictions=("A model's supported_parameters (GET /models) say whether it takes a prediction.",),
 )
