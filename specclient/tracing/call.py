@@ -114,9 +114,13 @@ class Current:
 
 
 class Call:
-    """A started call. `timeline` is its stopwatch; `finish` ends it, and only the first one counts."""
+    """A started call. `timeline` is its stopwatch; `finish` ends it, and only the first one counts.
 
-    __slots__ = ("_context", "_first", "_owned", "identity", "options", "span", "start", "timeline")
+    `owned` says whether `span` is our own: on a span of another instrumentation only what is ours to say
+    is written, and it is left open.
+    """
+
+    __slots__ = ("_context", "_first", "identity", "options", "owned", "span", "start", "timeline")
 
     def __init__(self, start: CallStart, options: TracingOptions, timeline: Timeline) -> None:
         self.start = start
@@ -125,7 +129,7 @@ class Call:
         self.span: Span = trace.INVALID_SPAN
         self.identity: dict[str, Any] = {}
         self._context: Context | None = None
-        self._owned = False
+        self.owned = False
         self._first = threading.Lock()
 
     @property
@@ -161,14 +165,14 @@ class Call:
             self._record(report, facts, outcome, error)
         except Exception:
             log.debug("telemetry of a call not recorded", exc_info=True)
-        if self._owned:
+        if self.owned:
             self.span.end(self.timeline.at(self.timeline.ended or self.timeline.started))
         return True
 
     def _record(
         self, report: Report | None, facts: ResponseFacts, outcome: CallOutcome, error: BaseException | None
     ) -> None:
-        recording, metered = self.span.is_recording(), self._owned and self.options.instruments.active
+        recording, metered = self.span.is_recording(), self.owned and self.options.instruments.active
         if not recording and not metered:
             return
         ended = spans.Ended(self, report, facts, outcome, error)
@@ -232,7 +236,7 @@ def _open(call: Call, parent: Context | None) -> None:
         attributes=identity,
         start_time=call.timeline.wall,
     )
-    call._owned = True
+    call.owned = True
     if call.span.get_span_context().is_valid:
         context = trace.set_span_in_context(call.span, parent)
         call._context = interop.claim(context)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from specclient.tracing.call import Call, ResponseFacts
 
 SENT_OUTCOMES = frozenset({"forwarded", "local", "via_prompt", "via_corpus"})
+OURS = ("specclient.", "gen_ai.latency.")
 REPORTED = frozenset({"server", "engine"})
 
 
@@ -180,6 +181,13 @@ def request_attributes(call: Call) -> None:
     found = names.walk(names.REQUEST, {"start": call.start, "body": body, "derived": derived})
     if call.options.openinference_alias:
         found["openinference.span.kind"] = "LLM"
+    write(call, found)
+
+
+def write(call: Call, found: Mapping[str, names.AttributeValue]) -> None:
+    """Onto the call's span; onto another instrumentation's span only what is ours to say."""
+    if not call.owned:
+        found = {name: value for name, value in found.items() if name.startswith(OURS)}
     call.span.set_attributes(found)
 
 
@@ -197,18 +205,17 @@ def describe(ended: Ended) -> None:
     ):
         if wanted:
             rows += table
-    call.span.set_attributes(names.walk(rows, roots))
-    if options.content != "NO_CONTENT":
+    write(call, names.walk(rows, roots))
+    if options.content != "NO_CONTENT" and call.owned:
         content.capture(call, ended.facts)
     if call.start.stream:
         _first_events(ended)
     if ended.report is not None:
         habit.note(call.span, ended.report, call.start, call.timeline)
         _children(ended, ended.report)
-    if ended.error_type is not None:
+    if ended.error_type is not None and call.owned:
         call.span.set_attribute(names.ERROR_TYPE, ended.error_type)
-        if call._owned:
-            call.span.set_status(Status(StatusCode.ERROR, _described(ended)))
+        call.span.set_status(Status(StatusCode.ERROR, _described(ended)))
 
 
 def _described(ended: Ended) -> str | None:

@@ -1,0 +1,87 @@
+"""On the wire: a plain OTLP collector gets what we meant, to the nanosecond."""
+
+from __future__ import annotations
+
+import gzip
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from tracing_helpers import Backend, Clock
+
+from specclient.report import Phase, Report
+from specclient.tracing import CallStart, start_call
+
+
+class Reading:
+    prefill = Phase(seconds=0.030000001, source="server")
+    decode = Phase(seconds=0.02, source="server")
+
+
+@pytest.fixture
+def collector() -> Iterator[Any]:
+    received: list[Any] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            if self.headers.get("content-encoding") == "gzip":
+                body = gzip.decompress(body)
+            request = ExportTraceServiceRequest.FromString(body)
+            for resource in request.resource_spans:
+                for scope in resource.scope_spans:
+                    received.extend(scope.spans)
+            answer = ExportTraceServiceResponse().SerializeToString()
+            self.send_response(200)
+            self.send_header("content-type", "application/x-protobuf")
+            self.send_header("content-length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    server.received = received  # type: ignore[attr-defined]
+    yield server
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_nanoseconds_survive(collector: Any, clock: Clock) -> None:
+    exporter = OTLPSpanExporter(endpoint=f"http://127.0.0.1:{collector.server_port}/v1/traces")
+    backend = Backend()
+    backend.tracer_provider = TracerProvider()
+    backend.tracer_provider.add_span_processor(SimpleSpanProcessor(exporter))
+    clock.wall_now += 123
+    call = start_call(
+        CallStart(provider="groq", model="m", stream=True, timeline=clock.timeline()), backend.options()
+    )
+    for milliseconds in (40, 20):
+        clock.advance(milliseconds)
+        call.timeline.frame()
+        call.timeline.content()
+    timing = call.timeline.timing(Reading(), streamed=True)
+    call.finish(Report(target="t", provider="groq", model="m", timing=timing))
+    backend.tracer_provider.shutdown()
+
+    spans = {span.name: span for span in collector.received}
+    root, prefill, decode = spans["chat m"], spans["prefill"], spans["decode"]
+    assert root.start_time_unix_nano == clock.wall_now
+    assert root.end_time_unix_nano == clock.wall_now + 60_000_000
+    assert prefill.end_time_unix_nano - prefill.start_time_unix_nano == 30_000_001
+    assert prefill.end_time_unix_nano == decode.start_time_unix_nano == clock.wall_now + 40_000_000
+    assert prefill.parent_span_id == root.span_id
+    assert root.kind == root.SPAN_KIND_CLIENT
