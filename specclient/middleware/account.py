@@ -1,0 +1,142 @@
+"""What an answer said, and the report that is made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from specclient import tracing
+from specclient.core.account import answer_notes, prediction_report, speculation
+from specclient.core.plan import Plan
+from specclient.core.timeline import NANOSECONDS, Timeline
+from specclient.middleware.context import KEY
+from specclient.report import Attempt, Reason, Report
+from specclient_providers import AnswerReader, EndpointFacts, Reading
+
+if TYPE_CHECKING:
+    from specclient.middleware.settings import Settings
+
+_REQUEST_IDS = ("x-request-id", "request-id", "x-amzn-requestid", "apim-request-id")
+_REASONING = ("reasoning_content", "reasoning", "thinking")
+_ANSWER = ("content", "refusal", "tool_calls", "function_call", "audio")
+
+
+@dataclass(slots=True)
+class Tried:
+    """How one try ended; `error` is a name, never a message."""
+
+    status: int | None = None
+    error: str | None = None
+
+
+class ErrorInAnswer(Exception):
+    """An error object came with a status of success. Never raised: it names the fault in telemetry."""
+
+
+@dataclass(slots=True)
+class Answer:
+    """Everything read off an answer, event by event."""
+
+    endpoint: EndpointFacts
+    id: str | None = None
+    model: str | None = None
+    request_id: str | None = None
+    finish_reasons: dict[int, str] = field(default_factory=dict)
+    error: bool = False
+    has_report: bool = False
+    notes: list[Reason] = field(default_factory=list)
+    service_tier: str | None = None
+    system_fingerprint: str | None = None
+    _reader: AnswerReader = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._reader = AnswerReader(self.endpoint)
+
+    @property
+    def failure(self) -> Exception | None:
+        return ErrorInAnswer("the answer holds an error object") if self.error else None
+
+    def headers(self, headers: Any) -> None:
+        self._reader.headers(headers)
+        self.request_id = next((headers[name] for name in _REQUEST_IDS if name in headers), None)
+
+    def event(self, data: Mapping[str, Any]) -> Literal["answer", "reasoning"] | None:
+        """Take note of one event or body; what kind of content it holds."""
+        self._reader.event(data)
+        self.id = data.get("id") or self.id
+        self.model = data.get("model") or self.model
+        self.service_tier = data.get("service_tier") or self.service_tier
+        self.system_fingerprint = data.get("system_fingerprint") or self.system_fingerprint
+        self.error = self.error or bool(data.get("error"))
+        self.has_report = self.has_report or KEY in data
+        kind: Literal["answer", "reasoning"] | None = None
+        for choice in data.get("choices") or ():
+            if not isinstance(choice, Mapping):
+                continue
+            reason = choice.get("finish_reason")
+            if reason is not None:
+                self.finish_reasons[choice.get("index") or 0] = str(reason)
+            kind = _content_of(choice) or kind
+        return kind
+
+    def reading(self, elapsed: float | None) -> Reading:
+        return self._reader.result(elapsed)
+
+    def facts(self) -> tracing.ResponseFacts:
+        """The answer for telemetry."""
+        usage = self._reader.result().usage
+        return tracing.ResponseFacts(
+            id=self.id,
+            model=self.model,
+            finish_reasons=[self.finish_reasons[index] for index in sorted(self.finish_reasons)],
+            input_tokens=usage.prompt,
+            output_tokens=usage.completion,
+            cached_tokens=usage.cached,
+            reasoning_tokens=usage.reasoning,
+            service_tier=self.service_tier,
+            system_fingerprint=self.system_fingerprint,
+        )
+
+
+def _content_of(choice: Mapping[str, Any]) -> Literal["answer", "reasoning"] | None:
+    """An empty string is no content: many servers open a stream with one before they read the prompt."""
+    delta = choice.get("delta") or choice.get("message")
+    if not isinstance(delta, Mapping):
+        return "answer" if choice.get("text") else None
+    if any(delta.get(name) for name in _ANSWER):
+        return "answer"
+    return "reasoning" if any(delta.get(name) for name in _REASONING) else None
+
+
+def report_on(
+    settings: Settings, plan: Plan, timeline: Timeline, tried: list[Tried], answer: Answer, streamed: bool
+) -> Report:
+    """The whole account of a call that has ended."""
+    elapsed = timeline.seconds(timeline.ended) if timeline.ended is not None else None
+    reading = answer.reading(elapsed)
+    facts = plan.facts
+    name = settings.target_name(facts)
+    attempts = tuple(
+        Attempt(
+            target=name,
+            provider=facts.provider,
+            model=facts.model,
+            status=how.status,
+            error=how.error,
+            seconds=((stamps.ended or stamps.started) - stamps.started) / NANOSECONDS,
+            waited=stamps.waited,
+        )
+        for how, stamps in zip(tried, timeline.attempts, strict=True)
+    )
+    return Report(
+        target=name,
+        provider=facts.provider,
+        model=facts.model,
+        attempts=attempts,
+        request_id=answer.request_id,
+        prediction=prediction_report(plan, reading),
+        timing=timeline.timing(reading, streamed=streamed),
+        speculation=speculation(reading),
+        notes=(*plan.notes, *answer_notes(reading), *answer.notes),
+    )

@@ -1,0 +1,130 @@
+"""Response bodies as an HTTP client reads them: a stream that is watched, and bytes that are at hand."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any, Protocol
+
+from specclient.middleware.drain import adrain, drain
+
+
+class Watch(Protocol):
+    """What a body tells of its life, and what turns its blocks into those that the SDK gets."""
+
+    drained: bool
+    """True when the last event has come, so that the rest of the body is only framing."""
+
+    def feed(self, block: bytes) -> bytes: ...
+    def end(self) -> bytes: ...
+    def failed(self, error: BaseException) -> None: ...
+    def closed(self) -> None: ...
+
+
+class _Watched:
+    """State shared by both kinds. The body is its own iterator, so that it can be resumed after a pause."""
+
+    def __init__(
+        self, blocks: Any, close: Callable[[], Any], watch: Watch, extensions: dict[str, Any]
+    ) -> None:
+        self._blocks = blocks
+        self._close = close
+        self._watch = watch
+        self._extensions = extensions
+        self._ended = False
+        self._closed = False
+
+
+class SyncBody(_Watched):
+    """The blocks of a response, seen by a watch on their way."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        while not self._ended:
+            try:
+                block = next(self._blocks, None)
+            except BaseException as error:
+                self._ended = True
+                self._watch.failed(error)
+                raise
+            if block is None:
+                self._ended = True
+                out = self._watch.end()
+            else:
+                out = self._watch.feed(block)
+            if out:
+                return out
+        raise StopIteration
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._watch.closed()
+        try:
+            if self._watch.drained and not self._ended:
+                drain(self._blocks, self._extensions)
+        finally:
+            self._close()
+
+
+class AsyncBody(_Watched):
+    """`SyncBody` for an async client."""
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        while not self._ended:
+            try:
+                block = await anext(self._blocks, None)
+            except BaseException as error:
+                self._ended = True
+                self._watch.failed(error)
+                raise
+            if block is None:
+                self._ended = True
+                out = self._watch.end()
+            else:
+                out = self._watch.feed(block)
+            if out:
+                return out
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._watch.closed()
+        try:
+            if self._watch.drained and not self._ended:
+                await adrain(self._blocks, self._extensions)
+        finally:
+            await self._close()
+
+
+class SyncBytes:
+    """A whole body. Not the HTTP library's own: that one counts as read, and leaves `elapsed` unset."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield self._content
+
+    def close(self) -> None:
+        pass
+
+
+class AsyncBytes:
+    """`SyncBytes` for an async client."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield self._content
+
+    async def aclose(self) -> None:
+        pass

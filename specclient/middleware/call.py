@@ -1,0 +1,258 @@
+"""One call of a wrapped SDK, from its first try to its one end."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import MutableMapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import from_json
+
+from specclient import tracing
+from specclient.core.plan import Plan
+from specclient.core.timeline import Timeline
+from specclient.middleware import context, pending
+from specclient.middleware.account import Answer, Tried, report_on
+from specclient.middleware.relay import compact, spliced
+from specclient.report import Reason, Report
+
+if TYPE_CHECKING:
+    from specclient.middleware.families import Family
+    from specclient.middleware.settings import Settings
+
+log = logging.getLogger("specclient.middleware")
+
+_REWRITTEN = frozenset({"content-length", "transfer-encoding"})
+
+
+class WrappedCall:
+    """What is known of a call, and the listener of its stream. `end` is its one way out."""
+
+    def __init__(self, settings: Settings, plan: Plan, asked: dict[str, Any], content: bytes) -> None:
+        self.settings = settings
+        self.plan = plan
+        self.streamed = bool(asked.get("stream"))
+        self.end = tracing.Finaliser(self._settle)
+        self.extensions: MutableMapping[str, Any] | None = None
+        self.report: Report | None = None
+        self._asked = asked
+        self._content = content
+        self._downgraded = False
+        self._retries: int | None = None
+        self._tried: list[Tried] = []
+        self.timeline = Timeline()
+        self._answer = Answer(plan.facts)
+        self._notable = _notable_keys(plan)
+        self._hides_usage = "include_usage" in plan.hidden
+        self._settled = False
+        self.trace = tracing.start_call(settings.call_start(plan, asked, self.timeline), settings.tracing)
+
+    # The way out ---------------------------------------------------------------------------------
+
+    def attempt_started(self) -> None:
+        self.timeline.attempt_started()
+        self._tried.append(Tried())
+
+    def resumed(self, request: Any, waited: float) -> None:
+        """The SDK tries again."""
+        self.timeline.waited(waited)
+        self._retries = pending.retry_count(request)
+
+    def first_try(self, request: Any) -> None:
+        self._retries = pending.retry_count(request)
+
+    def wire_request(self, request: Any, family: Family) -> Any:
+        """The SDK's own request when nothing has to change, else a copy with the planned body and headers."""
+        extra = dict(self.plan.headers)
+        self.trace.inject(extra, self_hosted=self.plan.facts.self_hosted)
+        same_body = self.plan.body == self._asked
+        if same_body and not extra:
+            return request
+        headers = [(k, v) for k, v in request.headers.raw if k.lower().decode() not in _REWRITTEN]
+        headers += [(k.encode(), v.encode()) for k, v in extra.items() if k not in request.headers]
+        content = self._content if same_body else compact(self.plan.body)
+        headers.append((b"Content-Length", str(len(content)).encode()))
+        return family.module.Request(
+            request.method, request.url, headers=headers, content=content, extensions=request.extensions
+        )
+
+    # The way back --------------------------------------------------------------------------------
+
+    def headers(self, status: int, headers: Any) -> None:
+        self.timeline.headers()
+        self._tried[-1].status = status
+        self._answer.headers(headers)
+
+    @property
+    def may_downgrade(self) -> bool:
+        """Whether an error could be about the prediction: it was sent, and not refused before."""
+        return not self._downgraded and self.plan.outcome == "forwarded"
+
+    def downgraded(self, status: int, body: bytes) -> bool:
+        """True when the endpoint refused the prediction; the plan is then the one without it."""
+        try:
+            error = from_json(body)
+        except ValueError:
+            error = body.decode("utf-8", "replace")
+        plan = self.settings.plan_after_refusal(self.plan, status, error)
+        if plan is None:
+            return False
+        self._downgraded = True
+        self.plan = plan
+        self._notable = _notable_keys(plan)
+        self._hides_usage = "include_usage" in plan.hidden
+        self._tried[-1].error = "PredictionRefused"
+        self.timeline.attempt_ended()
+        return True
+
+    def answered_with_error(self, status: int, headers: Any) -> None:
+        """The answer is an error, which the SDK gets; it may try again."""
+        self._tried[-1].error = f"HTTP {status}"
+        self.timeline.attempt_ended()
+        if pending.will_retry(self._retries, self.settings.max_retries, status, headers):
+            pending.park(self, self._content, headers)
+        else:
+            self.end("error", StatusError(status))
+
+    def attempt_failed(self, error: BaseException) -> None:
+        """No answer came, or its body broke off before the SDK got any of it."""
+        self._tried[-1].error = type(error).__name__
+        self.timeline.attempt_ended()
+        retried = pending.will_retry(self._retries, self.settings.max_retries, None, None)
+        if retried and isinstance(error, Exception):
+            pending.park(self, self._content, None)
+        else:
+            self.end.failed(error)
+
+    def give_up(self) -> None:
+        """The SDK did not try again: the last try's failure was the call's."""
+        tried = self._tried[-1]
+        self.end("error", NoAnswer(tried.error) if tried.status is None else StatusError(tried.status))
+
+    def plain(self, content: bytes) -> bytes:
+        """A whole body: taken note of, and given back with the report in it."""
+        self.timeline.frame()
+        try:
+            value = from_json(content)
+        except ValueError:
+            value = None
+        if not isinstance(value, dict):
+            self._note("not_json", "The answer's body is not a JSON object; it was passed on as it came.")
+            self.end.completed()
+            return content
+        shown = self.event(value)
+        if shown is not value and shown is not None:
+            content = compact(shown)
+        report = self.completed()
+        return content if report is None else spliced(content, report)
+
+    # The stream (relay.Listener) -----------------------------------------------------------------
+
+    def plain_content(self, raw: bytes) -> bytes | None:
+        if not self._settled or self._notable.search(raw) is not None:
+            return None
+        self.timeline.content()
+        return _NULL_USAGE.sub(b"", raw) if self._hides_usage else raw
+
+    def event(self, data: dict[str, Any]) -> dict[str, Any] | None:
+        self.timeline.frame()
+        try:
+            content = self._answer.event(data)
+            if content is not None:
+                self.timeline.content(answer=content == "answer")
+                self._settled = content == "answer" and not self.trace.wants_content
+            return self.plan.hide(data) if self.plan.hidden else data
+        except Exception:
+            log.debug("an event passed through unread", exc_info=True)
+            return data
+
+    def completed(self) -> bytes | None:
+        self.end("error" if self._answer.error else "completed")
+        return self._report_to_add()
+
+    def ran_out(self) -> bytes | None:
+        if self._answer.finish_reasons or self._answer.error:
+            return self.completed()
+        self._note(
+            "incomplete_stream",
+            "The stream ended without a finish reason and without [DONE]: the text may be cut off.",
+        )
+        self.end("error", IncompleteStream())
+        return self._report_to_add()
+
+    def failed(self, error: BaseException) -> None:
+        self._tried[-1].error = type(error).__name__
+        self.end.failed(error)
+
+    def closed(self) -> None:
+        if self._answer.finish_reasons and not self._answer.error:
+            self.end.completed()
+        else:
+            self.end.closed()
+
+    # The end -------------------------------------------------------------------------------------
+
+    def _note(self, code: str, text: str) -> None:
+        self._answer.notes.append(Reason(code=code, text=text))
+
+    def _report_to_add(self) -> bytes | None:
+        """The report as JSON; None where the answer brought one along (from our own gateway)."""
+        if self.report is None or self._answer.has_report:
+            return None
+        return self.report.model_dump_json(exclude_none=True).encode()
+
+    def _settle(self, outcome: tracing.CallOutcome, error: BaseException | None) -> None:
+        self.timeline.done()
+        answer = self._answer
+        try:
+            self.report = report_on(
+                self.settings, self.plan, self.timeline, self._tried, answer, self.streamed
+            )
+            context.remember(self.report, answer.id)
+            if self.extensions is not None:
+                self.extensions[context.KEY] = self.report
+        except Exception:
+            log.warning("a call ended without a report: a fault in specclient")
+            log.debug("the fault", exc_info=True)
+        self.trace.finish(self.report, answer.facts(), outcome, error or answer.failure)
+
+
+class StatusError(Exception):
+    """The SDK got an error status. Never raised: it names the fault in telemetry."""
+
+    def __init__(self, status: int | None) -> None:
+        super().__init__(f"HTTP status {status}")
+        self.status_code = status
+
+
+class NoAnswer(Exception):
+    """The SDK got no answer. Never raised."""
+
+
+class IncompleteStream(Exception):
+    """The stream ended without saying so. Never raised: the SDK decides what to make of it."""
+
+
+_NULL_USAGE = re.compile(rb',\s*"usage"\s*:\s*null')
+"""What switching on the usage adds to every chunk. Quotes inside a text are escaped, so it is never text."""
+
+
+@lru_cache(maxsize=128)
+def _any_of(names: frozenset[str]) -> re.Pattern[bytes]:
+    joined = b"|".join(re.escape(name.encode()) for name in sorted(names))
+    # Possessive blanks: else the look-ahead could be satisfied by a blank before the null.
+    return re.compile(rb'"(?:%b)"\s*+:\s*+(?!null)' % joined)
+
+
+def _notable_keys(plan: Plan) -> re.Pattern[bytes]:
+    """Finds an event that holds more than content: a finish reason, an error, a figure, a hidden report."""
+    names = {"finish_reason", "error", "usage", context.KEY}
+    paths = [path for figure in plan.facts.answer.figures for path in figure.paths]
+    paths += [path for opt in plan.facts.request.opt_ins if opt.code in plan.hidden for path in opt.traces]
+    for path in paths:
+        if not path.startswith("header:"):
+            first, *rest = path.split(".")
+            names.add(rest[-1] if first == "choices" and rest else first)
+    return _any_of(frozenset(names))

@@ -1,0 +1,90 @@
+"""What travels beside a call: the known text on the way in, the report on the way out.
+
+Both are context variables. A task started inside `predicting` sees the text; a thread does not, unless
+the context is handed over (`asyncio.to_thread` does, a bare `threading.Thread` does not), so that two
+threads never see each other's text.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import Lock
+from typing import Any
+
+from pydantic import ValidationError
+
+from specclient.prediction import PredictionLike
+from specclient.report import Report
+
+KEY = "specclient"
+RECENT = 256
+"""Reports kept by answer id, for the SDKs whose objects drop fields that they do not know."""
+
+_predicting: ContextVar[PredictionLike | None] = ContextVar("specclient_predicting", default=None)
+_last_report: ContextVar[Report | None] = ContextVar("specclient_last_report", default=None)
+_recent: OrderedDict[str, Report] = OrderedDict()
+_recent_lock = Lock()
+
+
+@contextmanager
+def predicting(prediction: PredictionLike | None) -> Iterator[None]:
+    """Give the calls inside the block a prediction, for SDKs whose methods have no such parameter.
+
+        with specclient.predicting(known_text):
+            groq_client.chat.completions.create(model=…, messages=…)
+
+    Takes what `prediction=` takes. A call's own `prediction` wins; `predicting(None)` hides an outer block.
+    """
+    token = _predicting.set(prediction)
+    try:
+        yield
+    finally:
+        _predicting.reset(token)
+
+
+def current_prediction() -> PredictionLike | None:
+    """What the innermost `predicting` block gives."""
+    return _predicting.get()
+
+
+def last_report() -> Report | None:
+    """The report of the last call that ended in this thread or task, through a wrapped SDK."""
+    return _last_report.get()
+
+
+def remember(report: Report, answer_id: str | None) -> None:
+    """Make a report findable by `last_report` and by its answer's id."""
+    _last_report.set(report)
+    if answer_id:
+        with _recent_lock:
+            _recent[answer_id] = report
+            while len(_recent) > RECENT:
+                _recent.popitem(last=False)
+
+
+def report_of(answer: Any) -> Report | None:
+    """The report that belongs to an SDK's response, raw response or stream chunk; None where it has none.
+
+    Looks for the field `specclient` (SDKs that keep unknown fields), then in the HTTP response (raw
+    responses and streams), then among the last 256 answers by id (SDKs that drop unknown fields).
+    """
+    if isinstance(answer, Report):
+        return answer
+    value = answer.get(KEY) if isinstance(answer, Mapping) else getattr(answer, KEY, None)
+    if isinstance(value, Report):
+        return value
+    if isinstance(value, Mapping):
+        try:
+            return Report.model_validate(value)
+        except ValidationError:
+            return None
+    for name in ("http_response", "response"):
+        extensions = getattr(getattr(answer, name, None), "extensions", None)
+        if isinstance(extensions, dict) and isinstance(extensions.get(KEY), Report):
+            return extensions[KEY]  # type: ignore[no-any-return]  # seen to be a Report
+    answer_id = getattr(getattr(answer, "data", answer), "id", None)
+    with _recent_lock:
+        return _recent.get(answer_id) if isinstance(answer_id, str) else None

@@ -1,0 +1,78 @@
+"""Which endpoint a request goes to, read off its address."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+from urllib.parse import urlsplit
+
+from specclient_providers import provider_names
+from specclient_providers.registry import get
+
+UNKNOWN = "openai_compatible"
+LOCAL = "local"
+"""Scheme of an address that is answered in this process, and the name of its provider."""
+
+_HOST_ENDINGS = {
+    ".openai.azure.com": "azure",
+    ".cognitiveservices.azure.com": "azure",
+    ".services.ai.azure.com": "azure",
+    "-aiplatform.googleapis.com": "vertex",
+    ".api.cerebras.ai": "cerebras",
+    ".api.mistral.ai": "mistral",
+    ".api.openai.com": "openai",
+}
+"""Hosts that differ by resource or by region."""
+
+_OTHER_COMPLETIONS = ("/fim/completions", "/agents/completions")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A request's address taken apart. `model` is the deployment in the path, where there is one."""
+
+    api: str
+    base_url: str
+    host: str
+    port: int | None
+    model: str | None
+    api_version: str | None
+
+
+def address_of(url: Any) -> Address | None:
+    """The address of a chat or text completion; None for every other path. Takes a URL of either family."""
+    path: str = url.path.rstrip("/")
+    if not path.endswith("/completions") or path.endswith(_OTHER_COMPLETIONS):
+        return None
+    api = "chat" if path.endswith("/chat/completions") else "completions"
+    root = path.removesuffix("/completions").removesuffix("/chat")
+    _, deployment, model = root.partition("/deployments/")
+    netloc = url.netloc.decode("ascii")
+    return Address(
+        api=api,
+        base_url=f"{url.scheme}://{netloc}{root.removesuffix(deployment + model) if deployment else root}",
+        host=url.host,
+        port=url.port,
+        model=model or None,
+        api_version=url.params.get("api-version"),
+    )
+
+
+def provider_of(host: str) -> str:
+    """The provider whose documented address has this host; `openai_compatible` for any other host."""
+    known = _hosts().get(host.lower())
+    if known is not None:
+        return known
+    return next((name for end, name in _HOST_ENDINGS.items() if host.lower().endswith(end)), UNKNOWN)
+
+
+@lru_cache(maxsize=1)
+def _hosts() -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name in provider_names():
+        endpoint = get(name)
+        host = urlsplit(endpoint.base_url or "").hostname
+        if host and not endpoint.self_hosted:
+            found.setdefault(host, name)
+    return found

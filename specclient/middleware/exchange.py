@@ -1,0 +1,134 @@
+"""The way of one request through a wrapped client, as steps that a sync or an async transport performs.
+
+One request goes out, and at most one more: when the endpoint refuses the prediction, the same request is
+sent again without it, because no SDK would do that. Every other failure goes back to the SDK as it came;
+its own retries reach us as new requests (see `pending`).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Generator
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+from specclient.errors import SpecclientError
+from specclient.middleware.call import WrappedCall
+from specclient.middleware.endpoints import LOCAL
+from specclient.middleware.local import Local
+from specclient.middleware.relay import EventRelay
+from specclient.middleware.steps import Read, Send, Step
+
+if TYPE_CHECKING:
+    from specclient.middleware.families import Family
+    from specclient.middleware.settings import Settings
+
+log = logging.getLogger("specclient.middleware")
+
+Steps = Generator[Step | Local, Any, Any]
+
+_RECODED = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+
+
+def exchange(request: Any, family: Family, settings: Settings, *, is_async: bool) -> Steps:
+    """The steps from a request to the response that the SDK gets."""
+    call: WrappedCall | None = None
+    if settings.active:
+        try:
+            call = settings.open(request)
+        except SpecclientError as error:
+            return refusal(request, family, 400, str(error), is_async=is_async)
+        except Exception as error:
+            # A fault of ours must not cost the caller his answer, but it must not go unseen either.
+            log.warning("a request passed through unwatched: %s in specclient", type(error).__name__)
+            log.debug("the fault", exc_info=True)
+            if settings.strict:
+                sentence = f"specclient failed with {type(error).__name__} before sending, and strict is set."
+                return refusal(request, family, 500, sentence, is_async=is_async)
+    if call is not None:
+        return (yield from _answer(call, request, family, is_async=is_async))
+    if request.url.scheme == LOCAL:
+        sentence = "A local:// address answers chat completions only, through specclient.wrap."
+        return refusal(request, family, 404, sentence, is_async=is_async)
+    return (yield Send(request, nullcontext()))
+
+
+def _answer(call: WrappedCall, request: Any, family: Family, *, is_async: bool) -> Steps:
+    while True:
+        call.attempt_started()
+        try:
+            response = yield _sending(call, request, family)
+            call.headers(response.status_code, response.headers)
+            if response.status_code < 400:
+                return (yield from _body(call, response, family, is_async=is_async))
+            if call.may_downgrade:
+                body = yield Read(response)
+                if call.downgraded(response.status_code, body):
+                    continue
+                response = with_body(response, body, family, is_async=is_async)
+        except BaseException as error:
+            call.attempt_failed(error)
+            raise
+        call.answered_with_error(response.status_code, response.headers)
+        return response
+
+
+def _sending(call: WrappedCall, request: Any, family: Family) -> Step | Local:
+    if call.plan.facts.in_process:
+        return Local(call.plan, call.settings.options.engine, family)
+    return Send(call.wire_request(request, family), call.trace.current())
+
+
+def _body(call: WrappedCall, response: Any, family: Family, *, is_async: bool) -> Steps:
+    kind = response.headers.get("content-type", "")
+    if kind.startswith("application/json") or not (call.streamed or kind.startswith("text/event-stream")):
+        content = yield Read(response)
+        return with_body(response, call.plain(content), family, is_async=is_async)
+    relay = EventRelay(call)
+    blocks, close = _blocks(response, is_async=is_async)
+    body_class: Any = family.async_body if is_async else family.body
+    extensions = response.extensions
+    body = body_class(blocks, close, relay, extensions)
+    call.end.watch(body)
+    # The report is reachable from the response as well, for objects that have no room for it.
+    call.extensions = extensions
+    return family.module.Response(
+        response.status_code, headers=_plain_headers(response), stream=body, extensions=extensions
+    )
+
+
+def _blocks(response: Any, *, is_async: bool) -> tuple[Any, Any]:
+    """A body's blocks with the content encoding undone, and what closes it."""
+    if "content-encoding" in response.headers:
+        blocks = response.aiter_bytes() if is_async else response.iter_bytes()
+        return blocks, response.aclose if is_async else response.close
+    stream = response.stream
+    return (aiter(stream), stream.aclose) if is_async else (iter(stream), stream.close)
+
+
+def _plain_headers(response: Any) -> Any:
+    if "content-encoding" not in response.headers:
+        return response.headers
+    return [(name, value) for name, value in response.headers.multi_items() if name not in _RECODED]
+
+
+def with_body(response: Any, content: bytes, family: Family, *, is_async: bool) -> Any:
+    """A response like this one, with a body that is at hand and not encoded."""
+    headers = [(name, value) for name, value in response.headers.multi_items() if name not in _RECODED]
+    headers.append(("content-length", str(len(content))))
+    body: Any = family.async_bytes_body if is_async else family.bytes_body
+    return family.module.Response(
+        response.status_code, headers=headers, stream=body(content), extensions=response.extensions
+    )
+
+
+def refusal(request: Any, family: Family, status: int, sentence: str, *, is_async: bool) -> Any:
+    """An error in OpenAI's shape that no endpoint sent; SDKs are told not to retry it."""
+    code = "prediction_refused" if status == 400 else "specclient_error"
+    error = {"message": sentence, "type": "invalid_request_error", "param": "prediction", "code": code}
+    content = json.dumps({"error": error if status == 400 else error | {"param": None}}).encode()
+    headers = {"content-type": "application/json", "x-should-retry": "false"}
+    headers["content-length"] = str(len(content))
+    body: Any = family.async_bytes_body if is_async else family.bytes_body
+    return family.module.Response(status, headers=headers, stream=body(content), request=request)

@@ -1,0 +1,61 @@
+"""The two HTTP families under the official SDKs, and the one place that tells them apart.
+
+`httpx2` is a fork of `httpx` with the same classes under another name, and neither accepts the other's
+objects. So each class of ours that an HTTP client must recognise is made once a family: a plain class
+with the behaviour, joined to the family's own base class. A family is looked up in `sys.modules` only,
+because a client of a family that was never imported cannot exist.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from functools import lru_cache
+from types import ModuleType
+from typing import Any
+
+from specclient.middleware.bodies import AsyncBody, AsyncBytes, SyncBody, SyncBytes
+from specclient.middleware.transport import AsyncTransport, SyncTransport
+
+NAMES = ("httpx2", "httpx")
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Our classes in the dress of one HTTP library."""
+
+    module: ModuleType
+    transport: type[SyncTransport]
+    async_transport: type[AsyncTransport]
+    body: type[SyncBody]
+    async_body: type[AsyncBody]
+    bytes_body: type[SyncBytes]
+    async_bytes_body: type[AsyncBytes]
+
+
+@lru_cache(maxsize=len(NAMES))
+def family_named(name: str) -> Family:
+    """The family of an imported module."""
+    module = sys.modules[name]
+
+    def join(behaviour: type, base: type) -> Any:
+        return type(behaviour.__name__, (behaviour, base), {"__module__": behaviour.__module__})
+
+    return Family(
+        module=module,
+        transport=join(SyncTransport, module.BaseTransport),
+        async_transport=join(AsyncTransport, module.AsyncBaseTransport),
+        body=join(SyncBody, module.SyncByteStream),
+        async_body=join(AsyncBody, module.AsyncByteStream),
+        bytes_body=join(SyncBytes, module.SyncByteStream),
+        async_bytes_body=join(AsyncBytes, module.AsyncByteStream),
+    )
+
+
+def family_of(http_client: object) -> Family | None:
+    """The family of an HTTP client, or None for anything that is not one."""
+    for name in NAMES:
+        module = sys.modules.get(name)
+        if module is not None and isinstance(http_client, (module.Client, module.AsyncClient)):
+            return family_named(name)
+    return None

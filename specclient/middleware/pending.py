@@ -1,0 +1,80 @@
+"""Calls between two tries of an SDK.
+
+An SDK retries by sending a new request, with a count in a header. So a call whose try failed in a way
+that the SDK retries is left open and parked in the context; the retry, which comes in the same context
+with the same body, takes it up again. A call that nobody takes up (the SDK had no tries left after all)
+is ended when the next call of the context begins, or when the longest wait that an SDK makes is over.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from specclient.middleware.call import WrappedCall
+
+RETRY_COUNT = "x-stainless-retry-count"
+LONGEST_BACKOFF = 8.0
+"""Seconds; the ceiling of the back-off in all SDKs that send the count."""
+
+_RETRIED = frozenset({408, 409, 429})
+
+
+@dataclass(slots=True)
+class Parked:
+    """A call that waits for its next try."""
+
+    call: WrappedCall
+    content: bytes
+    since: float
+    timer: threading.Timer
+
+
+_parked: ContextVar[Parked | None] = ContextVar("specclient_parked_call", default=None)
+
+
+def retry_count(request: Any) -> int | None:
+    """Which retry this is (0: the first try); None where the SDK does not say."""
+    value = request.headers.get(RETRY_COUNT)
+    return int(value) if value is not None and value.isdigit() else None
+
+
+def will_retry(count: int | None, limit: int | None, status: int | None, headers: Any) -> bool:
+    """Whether the SDK is going to try again after a try that failed (`status` None: without an answer)."""
+    if count is None or (limit is not None and count >= limit):
+        return False
+    if status is None:
+        return True
+    said = headers.get("x-should-retry")
+    if said in ("true", "false"):
+        return bool(said == "true")
+    return status in _RETRIED or status >= 500
+
+
+def park(call: WrappedCall, content: bytes, headers: Any) -> None:
+    """Leave a call open for the SDK's next try."""
+    try:
+        asked = float(headers.get("retry-after", "")) if headers is not None else 0.0
+    except ValueError:
+        asked = 0.0
+    timer = threading.Timer(max(asked, LONGEST_BACKOFF) + 5.0, call.give_up)
+    timer.daemon = True
+    timer.start()
+    _parked.set(Parked(call, content, time.perf_counter(), timer))
+
+
+def resume(request: Any) -> tuple[WrappedCall, float] | None:
+    """The parked call that this request is the next try of, and the seconds it waited."""
+    parked = _parked.get()
+    if parked is None:
+        return None
+    _parked.set(None)
+    parked.timer.cancel()
+    if retry_count(request) and request.content == parked.content and not parked.call.end.ended:
+        return parked.call, time.perf_counter() - parked.since
+    parked.call.give_up()
+    return None

@@ -1,0 +1,163 @@
+"""A stream of events on its way to the SDK: every byte passes as it came, the report rides in the last one.
+
+An event is passed on as soon as it is whole (the SDK could do nothing with half a one). Only an event
+that may be the last with an object in it (it carries a finish reason, or the usage) waits for the next
+event or the end of the stream, so that the report can be written into it. Content waits only where it
+shares an event with the finish reason.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Protocol
+
+from pydantic_core import from_json
+
+from specclient.core.sse import MAX_EVENT_BYTES
+
+_EVENT_END = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
+"""A line's end and an empty line. Atomic, so that one CRLF is never taken for two line ends."""
+
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+_BOM = b"\xef\xbb\xbf"
+_LAST = b"[DONE]"
+_OBJECT = (b"data: {", b"data:{")
+
+
+class Listener(Protocol):
+    """The call that the stream belongs to."""
+
+    def plain_content(self, raw: bytes) -> bytes | None:
+        """What the SDK gets of an event that surely holds nothing but more content; None: read it."""
+        ...
+
+    def event(self, data: dict[str, Any]) -> dict[str, Any] | None:
+        """Take note of one event; gives back what the SDK may see of it: itself, another, or nothing."""
+        ...
+
+    def completed(self) -> bytes | None:
+        """The stream said that it is over. The report as JSON, or None when there is none to add."""
+        ...
+
+    def ran_out(self) -> bytes | None:
+        """The stream ended without saying so. The report as JSON, or None when there is none to add."""
+        ...
+
+    def failed(self, error: BaseException) -> None: ...
+    def closed(self) -> None: ...
+
+
+class EventRelay:
+    """Blocks in, blocks out. `drained` turns True at `[DONE]`."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self._rest = b""
+        self._held: bytes | None = None
+        self._deaf = False
+        self.drained = False
+
+    def feed(self, block: bytes) -> bytes:
+        """What may pass now: whole events in order, changed only where they held what was not asked for."""
+        if self._deaf:
+            return block
+        start = max(0, len(self._rest) - 3)
+        buffer = self._rest + block if self._rest else block
+        passing: list[bytes] = []
+        begin = 0
+        while (end := _EVENT_END.search(buffer, max(begin, start))) is not None:
+            self._take(buffer[begin : end.end()], passing)
+            begin = end.end()
+        self._rest = buffer[begin:]
+        if len(self._rest) > MAX_EVENT_BYTES:
+            # An endless line: the SDK gets what it would have got without us, and we stop reading along.
+            self._deaf = True
+            self._release(passing)
+            passing.append(self._rest)
+            self._rest = b""
+        return passing[0] if len(passing) == 1 else b"".join(passing)
+
+    def end(self) -> bytes:
+        """The body is over: what was held, and what was left of an event that never became whole."""
+        passing: list[bytes] = []
+        if not self.drained:
+            self._release(passing, self._listener.ran_out())
+        passing.append(self._rest)
+        self._rest = b""
+        return b"".join(passing)
+
+    def failed(self, error: BaseException) -> None:
+        self._listener.failed(error)
+
+    def closed(self) -> None:
+        self._listener.closed()
+
+    def _take(self, raw: bytes, passing: list[bytes]) -> None:
+        if self._held is None and raw.startswith(_OBJECT) and not self.drained:
+            plain = self._listener.plain_content(raw)
+            if plain is not None:
+                passing.append(plain)
+                return
+        data = data_of(raw)
+        if not data or self.drained:
+            passing.append(raw)
+        elif data.startswith(_LAST):
+            self.drained = True
+            self._release(passing, self._listener.completed())
+            passing.append(raw)
+        else:
+            self._object(raw, data, passing)
+
+    def _object(self, raw: bytes, data: bytes, passing: list[bytes]) -> None:
+        try:
+            value = from_json(data)
+        except ValueError:
+            value = None
+        if not isinstance(value, dict):
+            self._release(passing)
+            passing.append(raw)
+            return
+        shown = self._listener.event(value)
+        if shown is None:
+            return
+        self._release(passing)
+        if shown is not value:
+            raw = b"data: " + compact(shown) + b"\n\n"
+        if may_be_last(shown):
+            self._held = raw
+        else:
+            passing.append(raw)
+
+    def _release(self, passing: list[bytes], report: bytes | None = None) -> None:
+        if self._held is not None:
+            passing.append(self._held if report is None else spliced(self._held, report))
+            self._held = None
+
+
+def data_of(raw: bytes) -> bytes:
+    """The data of one event, its lines joined; empty for comments and for events without data."""
+    body = raw.strip(b"\r\n")
+    if body.startswith(b"data:") and b"\n" not in body and b"\r" not in body:
+        return body[5:].strip()
+    lines = _LINE_END.split(body.removeprefix(_BOM))
+    return b"\n".join(line[5:].strip() for line in lines if line.startswith(b"data:"))
+
+
+def may_be_last(event: dict[str, Any]) -> bool:
+    """Whether no content is expected after this event: it has a finish reason, or the usage alone."""
+    choices = event.get("choices")
+    if not choices:
+        return event.get("usage") is not None
+    return any(isinstance(choice, dict) and choice.get("finish_reason") is not None for choice in choices)
+
+
+def spliced(raw: bytes, report: bytes) -> bytes:
+    """The object at the end of `raw` with the report as one more key; every other byte stays as it is."""
+    at = raw.rfind(b"}")
+    return b'%b,"specclient":%b%b' % (raw[:at], report, raw[at:])
+
+
+def compact(value: object) -> bytes:
+    """JSON as the SDKs write it."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

@@ -1,0 +1,121 @@
+"""`wrap` and `unwrap`: the middleware is put around the transports that a client already has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar
+
+from specclient.config import Target, resolve_target
+from specclient.core.learned import Learned
+from specclient.core.plan import Policy
+from specclient.errors import ConfigError
+from specclient.middleware.clients import http_clients
+from specclient.middleware.families import Family
+from specclient.middleware.settings import Options, Settings
+from specclient.middleware.transport import AsyncTransport, SyncTransport
+from specclient.tracing import DEFAULT_OPTIONS, TracingOptions
+
+Sdk = TypeVar("Sdk")
+
+_learned = Learned()
+"""Refusals seen by any wrapped client of this process: an endpoint that refuses one refuses all."""
+
+
+def wrap(
+    sdk: Sdk,
+    *,
+    target: str | None = None,
+    provider: str | None = None,
+    on_unsupported: Literal["withhold", "error", "local"] | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    strict: bool = False,
+    tracing: TracingOptions = DEFAULT_OPTIONS,
+    **engine: Any,
+) -> Sdk:
+    """Handle `prediction`, report and trace in an SDK's client. Returns the same object.
+
+    `sdk` is a client of openai, groq, mistralai, cerebras, fireworks or together, sync or async, or the
+    httpx or httpx2 client that one was or will be made with. Its transports are wrapped in place: proxies,
+    limits, timeouts and the SDK's own retries stay. Only POSTs to chat and text completions are touched.
+
+    The endpoint is known by the host of the request; `provider` names it where the host cannot (a proxy,
+    a server of your own), `target` takes both, and the policy, from the configuration. `on_unsupported`
+    says what becomes of a prediction that the endpoint does not document; `overrides` correct the facts
+    about it. With `strict`, a fault inside specclient is an error instead of a call without it.
+    A client with `base_url="local://"` is answered in this process; `engine` holds `dtype`, `device`,
+    `draft_model` and `max_context` for that.
+
+    Raises TypeError for an object that is no such client, and ConfigError if it is wrapped already with
+    other options.
+    """
+    chosen = _options(target, provider, on_unsupported, overrides, strict, engine)
+    found = http_clients(sdk)
+    for _, client in found:
+        existing = _settings_of(client)
+        if existing is not None and existing.options != chosen:
+            raise ConfigError(
+                "This client is wrapped already, with other options; call specclient.unwrap on it first."
+            )
+    settings = Settings(chosen, tracing, _learned, getattr(sdk, "max_retries", None))
+    for family, client in found:
+        if _settings_of(client) is None:
+            _put_around(client, family, settings)
+    return sdk
+
+
+def unwrap(sdk: Sdk) -> Sdk:
+    """Take the middleware out again. Returns the same object; one that is not wrapped is left as it is."""
+    for _, client in http_clients(sdk):
+        settings = _settings_of(client)
+        if settings is not None:
+            settings.active = False
+        client._transport = _inside(client._transport)
+        for pattern, transport in client._mounts.items():
+            client._mounts[pattern] = _inside(transport)
+    return sdk
+
+
+def _options(
+    target: str | None,
+    provider: str | None,
+    on_unsupported: Literal["withhold", "error", "local"] | None,
+    overrides: Mapping[str, Any] | None,
+    strict: bool,
+    engine: Mapping[str, Any],
+) -> Options:
+    unknown = sorted(set(engine) - {"dtype", "device", "draft_model", "max_context"})
+    if unknown:
+        raise TypeError(f"wrap() has no argument {unknown[0]!r}.")
+    if target is not None and provider is not None:
+        raise ConfigError("wrap() takes target= or provider=, not both: a target has its provider.")
+    configured: Target | None = resolve_target(target, **engine) if target is not None else None
+    if configured is not None:
+        provider = configured.provider
+        on_unsupported = on_unsupported or configured.on_unsupported
+        overrides = configured.overrides if overrides is None else overrides
+        engine = configured.engine
+    return Options(
+        provider=provider,
+        target=configured,
+        policy=Policy(on_unsupported=on_unsupported or "withhold"),
+        strict=strict,
+        overrides=dict(overrides or {}),
+        engine=dict(engine),
+    )
+
+
+def _put_around(client: Any, family: Family, settings: Settings) -> None:
+    around: Any = family.transport if isinstance(client, family.module.Client) else family.async_transport
+    client._transport = around(client._transport, family, settings)
+    for pattern, transport in client._mounts.items():
+        if transport is not None:  # None: a host that goes without a proxy, by the client's own transport
+            client._mounts[pattern] = around(transport, family, settings)
+
+
+def _settings_of(client: Any) -> Settings | None:
+    transport = client._transport
+    return transport.settings if isinstance(transport, SyncTransport | AsyncTransport) else None
+
+
+def _inside(transport: Any) -> Any:
+    return transport.inner if isinstance(transport, SyncTransport | AsyncTransport) else transport
