@@ -330,6 +330,8 @@ class EndpointFacts:
     restrictions: tuple[str, ...]
     paths: Mapping[str, str]
     """Every API kind's path, for calls that need no plan (model lists)."""
+    rules: tuple[PredictionRule, ...]
+    """All rules of the endpoint, for showing which other models take a prediction."""
 
     @property
     def in_process(self) -> bool:

@@ -80,6 +80,7 @@ def resolve(
         billing=endpoint.billing,
         restrictions=endpoint.restrictions,
         paths=endpoint.paths,
+        rules=endpoint.prediction,
     )
 
 
