@@ -1,0 +1,156 @@
+"""Which self-hosted server answers at an address, by cheap signs and without sending a prompt.
+
+Pure over the answers of an injected `fetch`: nothing here opens a connection. A proxy that hides every
+sign gives `unknown`; nothing is guessed from silence.
+
+    found = detect(lambda method, path: (status, headers, body))     # body: decoded JSON, or text
+    facts = resolve(found.provider, base_url=url, overrides=found.overrides)
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from specclient_providers import signs
+from specclient_providers.registry import get
+from specclient_providers.signs import Answer, Found
+
+Fetch = Callable[[str, str], Answer | None]
+"""(method, path below the server's root) -> (status, headers, body), or None for no answer."""
+AsyncFetch = Callable[[str, str], Awaitable[Answer | None]]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Detected:
+    """What was found at an address.
+
+    `provider` is a name of the registry: a server's, or `openai_compatible` when `server` is "unknown".
+    `speculating` and `method` are None where the server does not tell. `works` and `switch_on` are
+    sentences; `evidence` names the sign behind each finding. `overrides` is for `resolve`.
+    """
+
+    server: str
+    provider: str
+    version: str | None = None
+    models: tuple[str, ...] = ()
+    speculating: bool | None = None
+    method: str | None = None
+    works: tuple[str, ...] = ()
+    switch_on: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+
+
+def detect(fetch: Fetch) -> Detected:
+    """Ask the signs one after another until the server is known, then what else it tells."""
+    steps = _steps()
+    try:
+        method, path = next(steps)
+        while True:
+            method, path = steps.send(fetch(method, path))
+    except StopIteration as end:
+        result: Detected = end.value
+        return result
+
+
+async def adetect(fetch: AsyncFetch) -> Detected:
+    """`detect` with an asynchronous `fetch`."""
+    steps = _steps()
+    try:
+        method, path = next(steps)
+        while True:
+            method, path = steps.send(await fetch(method, path))
+    except StopIteration as end:
+        result: Detected = end.value
+        return result
+
+
+class Detections:
+    """Findings by server address, kept for `ttl` seconds. Thread-safe; explicit configuration needs none."""
+
+    def __init__(self, ttl: float = 600.0, clock: Callable[[], float] = time.monotonic) -> None:
+        self._ttl = ttl
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._kept: dict[str, tuple[float, Detected]] = {}
+
+    def find(self, url: str, fetch: Fetch) -> Detected:
+        """The finding for `url`, from memory or by asking."""
+        return self._recall(url) or self._keep(url, detect(fetch))
+
+    async def afind(self, url: str, fetch: AsyncFetch) -> Detected:
+        """`find` with an asynchronous `fetch`."""
+        return self._recall(url) or self._keep(url, await adetect(fetch))
+
+    def _recall(self, url: str) -> Detected | None:
+        with self._lock:
+            kept = self._kept.get(url)
+        return kept[1] if kept is not None and kept[0] > self._clock() else None
+
+    def _keep(self, url: str, found: Detected) -> Detected:
+        with self._lock:
+            self._kept[url] = (self._clock() + self._ttl, found)
+        return found
+
+
+def _steps() -> Generator[tuple[str, str], Answer | None, Detected]:
+    found = Found()
+    for method, path, read in signs.IDENTITY:
+        read(found, (yield method, path))
+        if found.server:
+            break
+    for method, path, read in signs.DETAILS.get(found.server or "", ()):
+        read(found, (yield method, path))
+    return _conclude(found)
+
+
+def _conclude(found: Found) -> Detected:
+    if not found.server:
+        return Detected(
+            server="unknown",
+            provider="openai_compatible",
+            models=tuple(found.models),
+            switch_on=("Say provider = … in the configuration if you know what runs behind this address.",),
+            evidence=tuple(found.evidence),
+        )
+    endpoint = get(found.server)
+    server = endpoint.speculation
+    from_prompt = found.method in server.prompt_methods if found.method else None
+    works: list[str] = []
+    if endpoint.prediction:
+        works.append("prediction is taken and used")
+    elif from_prompt:
+        works.append(f"known text in the prompt is drafted by {found.method}")
+    elif found.method in server.corpus_methods:
+        works.append("known text can be loaded as a draft corpus, for all users of the server")
+    works += found.works
+    return Detected(
+        server=endpoint.title,
+        provider=endpoint.name,
+        version=found.version,
+        models=tuple(found.models),
+        speculating=found.speculating,
+        method=found.method,
+        works=tuple(works),
+        switch_on=tuple(_advice(found, from_prompt, server.switch_on)),
+        evidence=tuple(found.evidence),
+        overrides={"speculation": {"method": found.method}} if found.method else {},
+    )
+
+
+def _advice(found: Found, from_prompt: bool | None, switch_on: str) -> list[str]:
+    advice = list(found.advice)
+    if not switch_on or from_prompt:
+        return advice
+    if found.speculating and found.method is None:
+        advice.append(
+            "It speculates, but does not say how: set speculation.method in the target's overrides."
+        )
+    elif found.method is None or not from_prompt:
+        advice.append(f"To draft from known text in the prompt, start it with {switch_on}.")
+    return advice
