@@ -1,0 +1,124 @@
+"""The fused runners of the Llama-shaped families: what they share, and the choice between them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from ..api import ProgressCallback
+from .base import Chunk
+from .kv import KVSlots
+from .weights import ModelShape, read_shape
+
+Dtype = Literal["auto", "bfloat16", "float32", "int8"]
+
+PASS_ROWS = 256
+"""Most rows computed at once: what bounds the workspace. Longer prompts go through in pieces."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Consecutive rows of a pass that belong to one slot and take the positions from `start` on."""
+
+    slot: int
+    start: int
+    first_row: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of one pass, flat: token and position of each, whose they are, which get logits."""
+
+    tokens: list[int]
+    positions: list[int]
+    spans: list[Span]
+    wanted: list[int]
+
+
+def split_rows(chunks: Sequence[Chunk], limit: int) -> Iterator[Rows]:
+    """The chunks as passes of at most `limit` rows, in order; a long chunk is cut."""
+    rows = Rows([], [], [], [])
+    for chunk in chunks:
+        done = 0
+        while done < len(chunk.tokens):
+            if len(rows.tokens) == limit:
+                yield rows
+                rows = Rows([], [], [], [])
+            first = len(rows.tokens)
+            count = min(limit - first, len(chunk.tokens) - done)
+            start = chunk.start + done
+            rows.spans.append(Span(chunk.slot, start, first, count))
+            rows.tokens.extend(chunk.tokens[done : done + count])
+            rows.positions.extend(range(start, start + count))
+            skipped = min(count, max(0, chunk.logits_from - done))
+            rows.wanted.extend(range(first + skipped, first + count))
+            done += count
+    if rows.tokens:
+        yield rows
+
+
+class FusedRunner(ABC):
+    """A `ModelRunner` that computes the whole model itself. Subclasses say how one pass is computed."""
+
+    can_roll_back = True
+    rollback_reason: str | None = None
+
+    def __init__(
+        self, shape: ModelShape, max_context: int | None, kv_dtype: torch.dtype, device: torch.device
+    ) -> None:
+        self.shape = shape
+        self.device = device
+        self.vocab_size = shape.vocab
+        self.max_context = min(max_context or shape.max_positions, shape.max_positions)
+        self.kv = KVSlots(shape, kv_dtype, device)
+        self.token_capacity = self.kv.token_capacity
+
+    def allocate(self, tokens: int) -> int:
+        """A free slot with room for `tokens` positions. Raises NotEnoughMemory, with the figures."""
+        return self.kv.allocate(tokens)
+
+    def release(self, slot: int) -> None:
+        """Gives the slot back. Its contents are gone."""
+        self.kv.release(slot)
+
+    @torch.inference_mode()
+    def forward(self, chunks: Sequence[Chunk]) -> torch.Tensor:
+        """One pass over all chunks: float32 `[rows wanted, vocab_size]`, in chunk order."""
+        wanted = sum(chunk.rows_wanted for chunk in chunks)
+        logits = torch.empty(wanted, self.vocab_size, dtype=torch.float32, device=self.device)
+        done = 0
+        for rows in split_rows(chunks, PASS_ROWS):
+            self._compute(rows, logits[done : done + len(rows.wanted)])
+            done += len(rows.wanted)
+        return logits
+
+    @abstractmethod
+    def _compute(self, rows: Rows, logits: torch.Tensor) -> None:
+        """Writes the K/V of all rows and the logits of the wanted ones into `logits`."""
+
+
+def load_fused(
+    folder: Path,
+    *,
+    dtype: Dtype = "auto",
+    device: torch.device | str = "cpu",
+    max_context: int | None = None,
+    progress: ProgressCallback | None = None,
+) -> FusedRunner | None:
+    """The quickest fused runner for the model in `folder`; None when its architecture is another.
+
+    `read_shape` says why it is another.
+    """
+    from .fused_aten import AtenRunner
+
+    shape = read_shape(folder)
+    if isinstance(shape, str):
+        return None
+    kind = "bfloat16" if dtype == "auto" else dtype
+    return AtenRunner(folder, shape, kind, torch.device(device), max_context, progress)

@@ -1,0 +1,127 @@
+"""The fused runner in torch operators: needs no compiler, runs on any device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+
+from ..api import Progress, ProgressCallback
+from .attention import attend, attend_sdpa
+from .fused import FusedRunner, Rows
+from .linear import Linear, make_linear
+from .weights import LayerWeights, ModelShape, WeightFiles
+
+
+class _Layer(NamedTuple):
+    input_norm: torch.Tensor
+    qkv: Linear
+    q_norm: torch.Tensor | None
+    k_norm: torch.Tensor | None
+    output: Linear
+    post_norm: torch.Tensor
+    gate_up: Linear
+    down: Linear
+
+
+class AtenRunner(FusedRunner):
+    """Query, key and value in one product, gate and up in another, weights prepacked, cache in place.
+
+    `kind` is "bfloat16", "float32" or "int8" (whose other arithmetic is float32). Rows do not depend on
+    the rows beside them in float32 and int8; in bfloat16 attention takes the framework's quicker kernel.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        shape: ModelShape,
+        kind: str,
+        device: torch.device,
+        max_context: int | None,
+        progress: ProgressCallback | None,
+    ) -> None:
+        self._kind = kind
+        self._dtype: torch.dtype = torch.float32 if kind == "int8" else getattr(torch, kind)
+        self._layers: list[_Layer] = []
+        with WeightFiles(folder) as files, torch.inference_mode():
+            self._embedding = files.embedding.to(device)
+            self._final_norm = files.final_norm.to(device, self._dtype)
+            self._head = make_linear(files.head(shape).to(device), None, kind)
+            for index, layer in enumerate(files.layers(shape)):
+                self._layers.append(self._packed(layer, device))
+                if progress is not None:
+                    progress(Progress("load", folder.name, index + 1, shape.layers, "tensors"))
+        super().__init__(shape, max_context, self._dtype, device)
+        self._cos, self._sin = (
+            torch.cat([table, table], dim=1).to(device, self._dtype)
+            for table in shape.rope_tables(self.max_context)
+        )
+
+    def _packed(self, layer: LayerWeights, device: torch.device) -> _Layer:
+        def put(tensor: torch.Tensor | None) -> torch.Tensor | None:
+            return None if tensor is None else tensor.to(device, self._dtype)
+
+        def product(weight: torch.Tensor, bias: torch.Tensor | None) -> Linear:
+            return make_linear(weight.to(device), None if bias is None else bias.to(device), self._kind)
+
+        return _Layer(
+            input_norm=layer.input_norm.to(device, self._dtype),
+            qkv=product(layer.qkv, layer.qkv_bias),
+            q_norm=put(layer.q_norm),
+            k_norm=put(layer.k_norm),
+            output=product(layer.output, layer.output_bias),
+            post_norm=layer.post_norm.to(device, self._dtype),
+            gate_up=product(layer.gate_up, layer.gate_up_bias),
+            down=product(layer.down, layer.down_bias),
+        )
+
+    def _compute(self, rows: Rows, logits: torch.Tensor) -> None:
+        shape, width = self.shape, (self.shape.hidden,)
+        tokens, positions = (torch.tensor(ids, device=self.device) for ids in (rows.tokens, rows.positions))
+        cos, sin = self._cos[positions][:, None], self._sin[positions][:, None]
+        x = self._embedding[tokens].to(self._dtype)
+        for index, layer in enumerate(self._layers):
+            normed = F.rms_norm(x, width, layer.input_norm, shape.eps)
+            x = x + layer.output(self._attention(index, layer, normed, cos, sin, rows))
+            normed = F.rms_norm(x, width, layer.post_norm, shape.eps)
+            gate, up = layer.gate_up(normed).chunk(2, dim=1)
+            x = x + layer.down(F.silu(gate).mul_(up))
+        if rows.wanted:
+            last = x if len(rows.wanted) == len(rows.tokens) else x[rows.wanted]
+            logits.copy_(self._head(F.rms_norm(last, width, self._final_norm, shape.eps)))
+
+    def _attention(
+        self,
+        index: int,
+        layer: _Layer,
+        normed: torch.Tensor,
+        cos: torch.Tensor,
+        sin: torch.Tensor,
+        rows: Rows,
+    ) -> torch.Tensor:
+        shape, count = self.shape, len(rows.tokens)
+        joint = layer.qkv(normed).view(count, -1, shape.head_dim)
+        query, key, value = torch.split(joint, [shape.heads, shape.kv_heads, shape.kv_heads], dim=1)
+        if layer.q_norm is not None and layer.k_norm is not None:
+            query = F.rms_norm(query, (shape.head_dim,), layer.q_norm, shape.eps)
+            key = F.rms_norm(key, (shape.head_dim,), layer.k_norm, shape.eps)
+        query, key = _rotate(query, cos, sin), _rotate(key, cos, sin)
+        kernel = attend_sdpa if self._kind == "bfloat16" else attend
+        out = torch.empty(count, shape.heads * shape.head_dim, dtype=query.dtype, device=self.device)
+        for span in rows.spans:
+            mine = slice(span.first_row, span.first_row + span.rows)
+            keys, values = self.kv[span.slot][index]
+            keys[:, span.start : span.start + span.rows] = key[mine].transpose(0, 1)
+            values[:, span.start : span.start + span.rows] = value[mine].transpose(0, 1)
+            grouped = query[mine].view(span.rows, shape.kv_heads, shape.group, shape.head_dim)
+            answer = kernel(grouped.permute(1, 2, 0, 3), keys, values, span.start)
+            out[mine] = answer.permute(2, 0, 1, 3).reshape(span.rows, -1)
+        return out
+
+
+def _rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+    """Rotary embedding of halves (RoFormer, arXiv 2104.09864, in the layout of the Llama checkpoints)."""
+    first, second = x.chunk(2, dim=-1)
+    return x * cos + torch.cat((-second, first), dim=-1) * sin

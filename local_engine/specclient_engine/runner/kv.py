@@ -1,0 +1,76 @@
+"""The KV cache: one slot a sequence, written in place, rolled back by forgetting its length."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import torch
+
+from ..errors import NotEnoughMemory
+from .weights import ModelShape
+
+BLOCK = 512
+"""Slots are sized in whole blocks of this many positions: what attention takes at once."""
+
+WORKSPACE_BYTES = 400 * 2**20
+"""What serving may use beside weights and cache."""
+
+
+class KVSlots:
+    """Slots of `[layers, 2, kv_heads, positions, head_dim]`, zeroed when allocated.
+
+    Pages are only backed by memory once they are written, so a slot costs what it holds, but it is
+    counted in full: what was admitted can always be finished.
+    """
+
+    def __init__(self, shape: ModelShape, dtype: torch.dtype, device: torch.device) -> None:
+        self._shape = shape
+        self._dtype = dtype
+        self._device = device
+        self._slots: dict[int, torch.Tensor] = {}
+        self._next = 0
+        self.bytes_per_token = 2 * shape.layers * shape.kv_heads * shape.head_dim * dtype.itemsize
+        free = max(0, available_memory(device) - WORKSPACE_BYTES)
+        self.token_capacity = free // self.bytes_per_token // BLOCK * BLOCK
+
+    def __getitem__(self, slot: int) -> torch.Tensor:
+        return self._slots[slot]
+
+    @property
+    def tokens_taken(self) -> int:
+        """Positions that the live slots hold room for."""
+        return sum(cache.shape[3] for cache in self._slots.values())
+
+    def allocate(self, tokens: int) -> int:
+        """A slot with room for `tokens` positions; NotEnoughMemory, with the figures, when there is none."""
+        positions = max(1, -(-tokens // BLOCK)) * BLOCK
+        left = self.token_capacity - self.tokens_taken
+        if positions > left:
+            need, have = (count * self.bytes_per_token / 2**20 for count in (positions, left))
+            raise NotEnoughMemory(
+                f"The KV cache of {tokens} tokens needs {need:.0f} MiB and {have:.0f} MiB are free "
+                f"({self.tokens_taken} of {self.token_capacity} tokens taken): shorten the prompt, lower "
+                "max_tokens, or wait for other requests to finish."
+            )
+        s = self._shape
+        size = (s.layers, 2, s.kv_heads, positions, s.head_dim)
+        slot, self._next = self._next, self._next + 1
+        self._slots[slot] = torch.zeros(size, dtype=self._dtype, device=self._device)
+        return slot
+
+    def release(self, slot: int) -> None:
+        """Drops the slot and its memory."""
+        del self._slots[slot]
+
+
+def available_memory(device: torch.device) -> int:
+    """Bytes that can be allocated without swapping, as the system reports them now."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    meminfo = Path("/proc/meminfo")
+    if meminfo.exists():
+        for line in meminfo.read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2

@@ -1,0 +1,223 @@
+"""Reads a Hugging Face folder (config.json, *.safetensors) of the Llama-shaped families.
+
+The fused runners compute one block: RMSNorm, rotary attention with grouped heads, SwiGLU. `read_shape`
+says whether a folder holds a model of exactly that kind; anything else is left to the plain runner.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import torch
+from safetensors import safe_open
+
+FAMILIES = frozenset({"llama", "mistral", "qwen2", "qwen3"})
+ROPE_TYPES = frozenset({"default", "linear", "llama3", "yarn"})
+"""Rotary scalings whose frequencies do not depend on the length of the sequence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelShape:
+    """The sizes of a Llama-shaped model.
+
+    `inv_freq` is float32 `[head_dim / 2]`; `rope_scale` multiplies the rotary sine and cosine.
+    """
+
+    layers: int
+    hidden: int
+    intermediate: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    vocab: int
+    max_positions: int
+    eps: float
+    tied: bool
+    inv_freq: torch.Tensor
+    rope_scale: float
+
+    @property
+    def group(self) -> int:
+        """Query heads that share one key/value head."""
+        return self.heads // self.kv_heads
+
+    @property
+    def qkv_width(self) -> int:
+        """Outputs of the joint query, key and value projection."""
+        return (self.heads + 2 * self.kv_heads) * self.head_dim
+
+    @property
+    def linear_parameters(self) -> int:
+        """Weights of all matrix products, the output head included."""
+        attention = self.hidden * (self.qkv_width + self.heads * self.head_dim)
+        return self.layers * (attention + 3 * self.hidden * self.intermediate) + self.vocab * self.hidden
+
+    def rope_tables(self, positions: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Cosine and sine, float32 `[positions, head_dim / 2]` each."""
+        angles = torch.outer(torch.arange(positions, dtype=torch.float32), self.inv_freq)
+        return angles.cos() * self.rope_scale, angles.sin() * self.rope_scale
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerWeights:
+    """One block in the order it is computed; query, key and value are one matrix, gate and up another."""
+
+    input_norm: torch.Tensor
+    qkv: torch.Tensor
+    qkv_bias: torch.Tensor | None
+    q_norm: torch.Tensor | None
+    k_norm: torch.Tensor | None
+    output: torch.Tensor
+    output_bias: torch.Tensor | None
+    post_norm: torch.Tensor
+    gate_up: torch.Tensor
+    gate_up_bias: torch.Tensor | None
+    down: torch.Tensor
+    down_bias: torch.Tensor | None
+
+
+def read_shape(folder: Path) -> ModelShape | str:
+    """The model's sizes, or in half a sentence why the fused runners cannot compute it."""
+    from transformers import AutoConfig
+
+    config = AutoConfig.from_pretrained(folder)
+    refusal = _refusal(config)
+    if refusal is not None:
+        return refusal
+    rope = dict(config.rope_parameters)
+    inv_freq, rope_scale = _frequencies(config, rope)
+    heads = config.num_attention_heads
+    head_dim = getattr(config, "head_dim", None) or config.hidden_size // heads
+    if head_dim % 2 or len(inv_freq) != head_dim // 2:
+        return "its rotary embedding does not cover the whole head"
+    return ModelShape(
+        layers=config.num_hidden_layers,
+        hidden=config.hidden_size,
+        intermediate=config.intermediate_size,
+        heads=heads,
+        kv_heads=config.num_key_value_heads or heads,
+        head_dim=head_dim,
+        vocab=config.vocab_size,
+        max_positions=config.max_position_embeddings,
+        eps=config.rms_norm_eps,
+        tied=bool(config.tie_word_embeddings),
+        inv_freq=inv_freq,
+        rope_scale=rope_scale,
+    )
+
+
+def _refusal(config: Any) -> str | None:
+    if config.model_type not in FAMILIES:
+        return f"its architecture is {config.model_type}"
+    if getattr(config, "quantization_config", None) is not None:
+        return "its weights are stored quantised"
+    if config.hidden_act != "silu":
+        return f"its activation is {config.hidden_act}"
+    rope_type = config.rope_parameters.get("rope_type", "default")
+    if rope_type not in ROPE_TYPES:
+        return f"its rotary scaling is {rope_type}"
+    if set(getattr(config, "layer_types", None) or ()) - {"full_attention"}:
+        return "some of its layers do not attend to the whole context"
+    window = getattr(config, "sliding_window", None)
+    if window is not None and getattr(config, "use_sliding_window", True):
+        return f"it attends to a window of {window} tokens"
+    return None
+
+
+def _frequencies(config: Any, rope: dict[str, Any]) -> tuple[torch.Tensor, float]:
+    """The published rotary scalings, as transformers computes them (`modeling_rope_utils`)."""
+    from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
+    rope_type = rope.get("rope_type", "default")
+    if rope_type != "default":
+        inv_freq, scale = ROPE_INIT_FUNCTIONS[rope_type](config, torch.device("cpu"))
+        return inv_freq.float(), float(scale)
+    head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    width = int(head_dim * rope.get("partial_rotary_factor", 1.0))
+    exponents = torch.arange(0, width, 2, dtype=torch.int64).float() / width
+    return 1.0 / (rope["rope_theta"] ** exponents), 1.0
+
+
+class WeightFiles:
+    """The tensors of a folder by name, mapped from disk, not read until they are asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self._stack = ExitStack()
+        self._files: dict[str, Any] = {}
+        for path in _shards(folder):
+            opened = self._stack.enter_context(safe_open(path, framework="pt"))
+            self._files.update(dict.fromkeys(opened.keys(), opened))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def has(self, name: str) -> bool:
+        """Whether the folder holds a tensor of this name."""
+        return name in self._files
+
+    def get(self, name: str) -> torch.Tensor:
+        """The tensor as stored; KeyError when it is not there."""
+        tensor: torch.Tensor = self._files[name].get_tensor(name)
+        return tensor
+
+    def joined(self, names: Sequence[str]) -> torch.Tensor | None:
+        """The tensors below one another, None when none is there; KeyError when only some are."""
+        if not any(self.has(name) for name in names):
+            return None
+        return torch.cat([self.get(name) for name in names])
+
+    @property
+    def embedding(self) -> torch.Tensor:
+        """Token embeddings, `[vocab, hidden]`."""
+        return self.get("model.embed_tokens.weight")
+
+    @property
+    def final_norm(self) -> torch.Tensor:
+        """Scale of the RMSNorm before the head."""
+        return self.get("model.norm.weight")
+
+    def head(self, shape: ModelShape) -> torch.Tensor:
+        """The output head, `[vocab, hidden]`: the embeddings when the two are tied."""
+        return self.embedding if shape.tied else self.get("lm_head.weight")
+
+    def layers(self, shape: ModelShape) -> Iterator[LayerWeights]:
+        """The blocks in order, one at a time, so that no more than one is held unpacked."""
+        for index in range(shape.layers):
+            yield self._layer(f"model.layers.{index}.")
+
+    def _layer(self, prefix: str) -> LayerWeights:
+        attention, mlp = prefix + "self_attn.", prefix + "mlp."
+        optional: Callable[[str], torch.Tensor | None] = lambda name: self.joined([name])  # noqa: E731
+        return LayerWeights(
+            input_norm=self.get(prefix + "input_layernorm.weight"),
+            qkv=torch.cat([self.get(f"{attention}{part}_proj.weight") for part in "qkv"]),
+            qkv_bias=self.joined([f"{attention}{part}_proj.bias" for part in "qkv"]),
+            q_norm=optional(attention + "q_norm.weight"),
+            k_norm=optional(attention + "k_norm.weight"),
+            output=self.get(attention + "o_proj.weight"),
+            output_bias=optional(attention + "o_proj.bias"),
+            post_norm=self.get(prefix + "post_attention_layernorm.weight"),
+            gate_up=torch.cat([self.get(f"{mlp}{part}_proj.weight") for part in ("gate", "up")]),
+            gate_up_bias=self.joined([f"{mlp}{part}_proj.bias" for part in ("gate", "up")]),
+            down=self.get(mlp + "down_proj.weight"),
+            down_bias=optional(mlp + "down_proj.bias"),
+        )
+
+
+def _shards(folder: Path) -> list[Path]:
+    index = folder / "model.safetensors.index.json"
+    if index.exists():
+        names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+        return [folder / name for name in sorted(names)]
+    return [folder / "model.safetensors"]

@@ -1,0 +1,193 @@
+"""The fused runners compute what transformers computes, whatever the chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from fused_models import FAMILIES, SIZES, save, save_model
+from transformers import LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
+
+from specclient_engine.errors import NotEnoughMemory
+from specclient_engine.runner.base import Chunk
+from specclient_engine.runner.fused import FusedRunner, load_fused
+from specclient_engine.runner.fused_aten import AtenRunner
+from specclient_engine.runner.weights import read_shape
+
+DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+Load = Callable[..., FusedRunner]
+
+
+def aten(folder: Path, kind: str, device: str = "cpu") -> FusedRunner:
+    shape = read_shape(folder)
+    assert not isinstance(shape, str)
+    return AtenRunner(folder, shape, kind, torch.device(device), None, None)
+
+
+RUNNERS: dict[str, Load] = {"aten": aten}
+
+
+@pytest.fixture(params=list(RUNNERS))
+def load(request: pytest.FixtureRequest) -> Load:
+    return RUNNERS[request.param]
+
+
+def reference(model: Any, ids: list[int]) -> torch.Tensor:
+    with torch.no_grad():
+        logits: torch.Tensor = model(torch.tensor([ids])).logits[0].float()
+    return logits
+
+
+def some_ids(count: int, seed: int = 0) -> list[int]:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(0, SIZES["vocab_size"], (count,), generator=generator).tolist()
+
+
+def whole(runner: FusedRunner, ids: list[int]) -> torch.Tensor:
+    slot = runner.allocate(len(ids))
+    logits = runner.forward([Chunk(slot, 0, ids)]).cpu()
+    runner.release(slot)
+    return logits
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("family", list(FAMILIES))
+def test_logits_equal_those_of_transformers(family: str, device: str, load: Load, tmp_path: Path) -> None:
+    model = save_model(family, tmp_path)
+    ids = some_ids(700)
+    runner = load(tmp_path, "float32", device)
+    torch.testing.assert_close(whole(runner, ids), reference(model, ids), atol=2e-3, rtol=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["bfloat16", "int8"])
+@pytest.mark.parametrize("family", ["llama-biases", "llama-odd-sizes", "qwen2", "qwen3"])
+def test_narrow_kinds_stay_close(family: str, kind: str, load: Load, tmp_path: Path) -> None:
+    model = save_model(family, tmp_path)
+    ids = some_ids(120)
+    got, want = whole(load(tmp_path, kind), ids), reference(model, ids)
+    error = (got - want).norm() / want.norm()
+    assert error < 0.1
+
+
+@pytest.mark.parametrize("kind", ["float32", "int8"])
+@pytest.mark.parametrize("family", ["smollm", "qwen2", "qwen3", "llama-odd-sizes"])
+def test_a_row_does_not_depend_on_the_rows_beside_it(
+    family: str, kind: str, load: Load, tmp_path: Path
+) -> None:
+    """Equality to the bit is what makes a verified draft the same as plain decoding."""
+    save_model(family, tmp_path)
+    runner = load(tmp_path, kind)
+    ids = some_ids(600)
+    want = whole(runner, ids)
+    for size in (1, 2, 3, 5, 8, 13, 16, 33, 64, 127, 128):
+        slot = runner.allocate(len(ids))
+        first = 440
+        runner.forward([Chunk(slot, 0, ids[:first], first)])
+        for start in range(first, min(len(ids), first + 3 * size), size):
+            got = runner.forward([Chunk(slot, start, ids[start : start + size])])
+            assert torch.equal(got, want[start : start + size]), (size, start)
+        runner.release(slot)
+
+
+@pytest.mark.parametrize("kind", ["float32", "int8"])
+def test_prefill_may_be_cut_anywhere(kind: str, load: Load, tmp_path: Path) -> None:
+    save_model("qwen2", tmp_path)
+    runner = load(tmp_path, kind)
+    ids = some_ids(530)
+    want = whole(runner, ids)[-1]
+    for cut in (1, 7, 255, 256, 257, 529):
+        slot = runner.allocate(len(ids))
+        assert runner.forward([Chunk(slot, 0, ids[:cut], cut)]).shape == (0, SIZES["vocab_size"])
+        got = runner.forward([Chunk(slot, cut, ids[cut:], len(ids) - cut - 1)])
+        assert torch.equal(got[0], want), cut
+        runner.release(slot)
+
+
+@pytest.mark.parametrize("kind", ["float32", "int8"])
+def test_requests_in_one_pass_do_not_see_one_another(kind: str, load: Load, tmp_path: Path) -> None:
+    save_model("llama", tmp_path)
+    runner = load(tmp_path, kind)
+    texts = [some_ids(count, seed) for seed, count in enumerate((300, 41, 7, 520))]
+    alone = [whole(runner, ids) for ids in texts]
+    slots = [runner.allocate(len(ids)) for ids in texts]
+    tails = (1, 20, 7, 65)
+    heads = [
+        Chunk(slot, 0, ids[:-tail], len(ids) - tail)
+        for slot, ids, tail in zip(slots, texts, tails, strict=True)
+        if len(ids) > tail
+    ]
+    assert runner.forward(heads).shape[0] == 0
+    chunks = [
+        Chunk(slot, len(ids) - tail, ids[-tail:], tail // 2)
+        for slot, ids, tail in zip(slots, texts, tails, strict=True)
+    ]
+    got = runner.forward(chunks).split([chunk.rows_wanted for chunk in chunks])
+    for logits, want, tail in zip(got, alone, tails, strict=True):
+        assert torch.equal(logits, want[len(want) - tail + tail // 2 :])
+
+
+def test_a_smaller_start_rolls_back(load: Load, tmp_path: Path) -> None:
+    save_model("qwen2", tmp_path)
+    runner = load(tmp_path, "float32")
+    ids, wrong = some_ids(300), some_ids(80, 1)
+    slot = runner.allocate(400)
+    runner.forward([Chunk(slot, 0, ids[:200], 200)])
+    runner.forward([Chunk(slot, 200, wrong)])
+    got = runner.forward([Chunk(slot, 200, ids[200:])])
+    assert torch.equal(got, whole(runner, ids)[200:])
+
+
+def test_a_stale_cache_that_is_not_a_number_is_never_read(load: Load, tmp_path: Path) -> None:
+    save_model("qwen2", tmp_path)
+    runner = load(tmp_path, "float32")
+    slot = runner.allocate(300)
+    ids = some_ids(20)
+    runner.forward([Chunk(slot, 0, some_ids(290, 3))])
+    assert runner.forward([Chunk(slot, 0, ids)]).isfinite().all()
+
+
+def test_what_does_not_fit_is_refused_with_the_figures(load: Load, tmp_path: Path) -> None:
+    save_model("llama", tmp_path)
+    runner = load(tmp_path, "float32")
+    with pytest.raises(NotEnoughMemory, match=r"needs \d+ MiB and \d+ MiB are free"):
+        runner.allocate(runner.token_capacity + 1)
+    slot = runner.allocate(1000)
+    runner.release(slot)
+    assert runner.kv.tokens_taken == 0
+
+
+@pytest.mark.parametrize(
+    ("model_class", "config", "why"),
+    [
+        (
+            LlamaForCausalLM,
+            LlamaConfig(**SIZES, rope_parameters={"rope_type": "dynamic", "rope_theta": 1e4, "factor": 2.0}),
+            "rotary scaling is dynamic",
+        ),
+        (LlamaForCausalLM, LlamaConfig(**SIZES, hidden_act="gelu"), "activation is gelu"),
+        (MistralForCausalLM, MistralConfig(**SIZES, sliding_window=64), "window of 64 tokens"),
+    ],
+)
+def test_other_shapes_are_left_to_the_plain_runner(
+    model_class: Any, config: Any, why: str, tmp_path: Path
+) -> None:
+    save(model_class, config, tmp_path)
+    assert load_fused(tmp_path) is None
+    refusal = read_shape(tmp_path)
+    assert isinstance(refusal, str)
+    assert why in refusal
+
+
+def test_sharded_weights_and_limits(tmp_path: Path) -> None:
+    model = save_model("llama", tmp_path / "one")
+    model.save_pretrained(tmp_path / "many", max_shard_size="100KB")
+    assert len(list((tmp_path / "many").glob("*.safetensors"))) > 1
+    ids = some_ids(30)
+    one, many = (load_fused(tmp_path / name, dtype="float32", max_context=64) for name in ("one", "many"))
+    assert one is not None
+    assert many is not None
+    assert torch.equal(whole(one, ids), whole(many, ids))
+    assert many.max_context == 64
