@@ -149,18 +149,19 @@ class Timeline:
     def content(self, answer: bool = True) -> None:
         attempt = self._current
         now = attempt.last_frame
-        if now is None or now == attempt.last_content:
+        last = attempt.last_content
+        if now is None or now == last:
             self.frame()
             now = cast(int, attempt.last_frame)
-        last = attempt.last_content
         attempt.last_content = now
         attempt.content_frames += 1
-        if attempt.first_content is None:
+        if last is None:
             attempt.first_content = now
-        elif last is not None:
+        else:
             gap = now - last
-            attempt.max_gap = max(attempt.max_gap, gap)
-            if len(attempt.gaps) < MAX_GAPS:
+            if gap > attempt.max_gap:
+                attempt.max_gap = gap
+            if attempt.content_frames <= MAX_GAPS + 1:
                 attempt.gaps.append(gap)
         if not answer:
             attempt.saw_reasoning = True

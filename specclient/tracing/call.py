@@ -92,6 +92,7 @@ class ResponseFacts:
 
 
 NO_FACTS = ResponseFacts()
+NOTHING: dict[str, Any] = {}
 
 
 class Current:
@@ -127,7 +128,7 @@ class Call:
         self.options = options
         self.timeline = timeline
         self.span: Span = trace.INVALID_SPAN
-        self.identity: dict[str, Any] = {}
+        self.identity: dict[str, Any] = NOTHING
         self._context: Context | None = None
         self.owned = False
         self._first = threading.Lock()
@@ -217,9 +218,8 @@ def start_call(
 
 def _open(call: Call, parent: Context | None) -> None:
     start = call.start
-    identity = call.identity
-    identity[names.OPERATION] = start.operation
-    identity[names.PROVIDER] = start.provider
+    identity: dict[str, Any] = {names.OPERATION: start.operation, names.PROVIDER: start.provider}
+    call.identity = identity
     if start.model:
         identity[names.REQUEST_MODEL] = start.model
     if start.server_address:

@@ -3,7 +3,7 @@
 The GenAI conventions live in open-telemetry/semantic-conventions-genai (status Development) and the
 constants of the Python package are all marked as moved, so the names are kept here, checked against
 `docs/gen-ai/client-inference.md` at commit 024a4f94. A table row is (attribute, kind, path): the path
-leads through mappings and attributes of one of the roots `start`, `body`, `facts`, `report`, `stamps`
+leads through dictionaries and attributes of one of the roots `start`, `body`, `facts`, `report`, `stamps`
 and `derived`. A path that ends nowhere, and a value of the wrong type, set nothing.
 
 Own names are under `specclient.`; nothing is invented under `gen_ai.request.` or `gen_ai.usage.`, which
@@ -13,7 +13,8 @@ some backends sum up or turn into parameters wholesale.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from functools import cache
 from typing import Any, Literal
 
 AttributeValue = str | bool | int | float | tuple[str, ...]
@@ -131,7 +132,7 @@ LANGFUSE_ALIAS: tuple[Row, ...] = (
 )
 
 
-def walk(rows: Iterable[Row], roots: Mapping[str, Any]) -> dict[str, AttributeValue]:
+def walk(rows: Iterable[Row], roots: dict[str, Any]) -> dict[str, AttributeValue]:
     """The attributes that the rows find in `roots`."""
     found: dict[str, AttributeValue] = {}
     for name, kind, path in rows:
@@ -142,12 +143,17 @@ def walk(rows: Iterable[Row], roots: Mapping[str, Any]) -> dict[str, AttributeVa
 
 
 def dig(root: Any, path: str) -> Any:
-    """The value at a dotted path of mapping keys and attribute names; None where it breaks off."""
-    for step in path.split("."):
+    """The value at a dotted path of dictionary keys and attribute names; None where it breaks off."""
+    for step in _steps(path):
         if root is None:
             return None
-        root = root.get(step) if isinstance(root, Mapping) else getattr(root, step, None)
+        root = root.get(step) if isinstance(root, dict) else getattr(root, step, None)
     return root
+
+
+@cache
+def _steps(path: str) -> tuple[str, ...]:
+    return tuple(path.split("."))
 
 
 def attribute_value(kind: Kind, value: Any) -> AttributeValue | None:

@@ -76,7 +76,7 @@ class Ended:
             values["server_ttft"] = first.seconds if first is not None and first.source != "client" else None
         return values
 
-    def roots(self) -> Mapping[str, Any]:
+    def roots(self) -> dict[str, Any]:
         return {"facts": self.facts, "report": self.report, "derived": self.derived}
 
     def _timing_source(self) -> str:
@@ -167,7 +167,7 @@ def time_per_output_token(stamps: AttemptStamps, facts: ResponseFacts) -> tuple[
 
 def request_attributes(call: Call) -> None:
     """Everything the request says, onto a span that is recorded."""
-    body = call.start.body or {}
+    body = dict(call.start.body or {})
     count = body.get("n")
     format_type = names.dig(body, "response_format.type")
     known_formats = {"json_object": "json", "json_schema": "json", "text": "text"}
