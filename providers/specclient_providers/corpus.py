@@ -12,6 +12,7 @@ users of each text and says which HTTP calls to make; making them is the caller'
 from __future__ import annotations
 
 import hashlib
+import secrets
 import threading
 from dataclasses import dataclass
 from typing import Any
@@ -32,10 +33,11 @@ class Corpora:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._users: dict[tuple[str, str], int] = {}
+        self._salt = secrets.token_bytes(16)
 
     def acquire(self, url: str, text: str) -> CorpusCall | None:
         """Count one more user of `text`; the call that loads it if this is the first."""
-        place = (url, corpus_id(text))
+        place = (url, self._name(text))
         with self._lock:
             self._users[place] = self._users.get(place, 0) + 1
             if self._users[place] > 1:
@@ -44,7 +46,7 @@ class Corpora:
 
     def release(self, url: str, text: str) -> CorpusCall | None:
         """Count one user less; the call that removes the text if that was the last."""
-        place = (url, corpus_id(text))
+        place = (url, self._name(text))
         with self._lock:
             left = self._users.get(place, 0) - 1
             if left < 0:
@@ -55,7 +57,7 @@ class Corpora:
             del self._users[place]
         return CorpusCall("POST", "/remove_external_corpus", {"corpus_id": place[1]})
 
-
-def corpus_id(text: str) -> str:
-    """A name that says nothing about the text."""
-    return f"specclient-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
+    def _name(self, text: str) -> str:
+        """A corpus id that is this process's own, and from which nobody can tell what the text is."""
+        digest = hashlib.blake2b(text.encode(), key=self._salt, digest_size=12)
+        return f"specclient-{digest.hexdigest()}"

@@ -18,7 +18,7 @@ def prediction_report(plan: Plan, reading: Reading | None) -> PredictionReport:
         accepted_tokens=seen.accepted,
         rejected_tokens=seen.rejected,
         drafted_tokens=seen.drafted,
-        acceptance_rate=seen.acceptance_rate,
+        acceptance_rate=seen.acceptance_rate if plan.outcome not in ("withheld", "none") else None,
         extra_billed_tokens=seen.extra_billed if sent else None,
         source=seen.counts_source,
     )
@@ -44,9 +44,7 @@ def effect(plan: Plan, reading: Reading) -> Effect:
 def usage(reading: Reading) -> Usage:
     """The token counts, as far as the answer held them."""
     seen = reading.usage
-    return Usage(
-        prompt=seen.prompt, completion=seen.completion, cached=seen.cached, reasoning=seen.reasoning
-    )
+    return Usage(prompt=seen.prompt, completion=seen.completion, cached=seen.cached, reasoning=seen.reasoning)
 
 
 def speculation(reading: Reading) -> Speculation | None:
