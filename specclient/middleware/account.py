@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from specclient import tracing
-from specclient.core.account import answer_notes, prediction_report, speculation
+from specclient.core import account
+from specclient.core.errors import request_id
 from specclient.core.plan import Plan
 from specclient.core.timeline import NANOSECONDS, Timeline
 from specclient.middleware.context import KEY
@@ -17,7 +18,6 @@ from specclient_providers import AnswerReader, EndpointFacts, Reading
 if TYPE_CHECKING:
     from specclient.middleware.settings import Settings
 
-_REQUEST_IDS = ("x-request-id", "request-id", "x-amzn-requestid", "apim-request-id")
 _REASONING = ("reasoning_content", "reasoning", "thinking")
 _ANSWER = ("content", "refusal", "tool_calls", "function_call", "audio")
 
@@ -59,7 +59,7 @@ class Answer:
 
     def headers(self, headers: Any) -> None:
         self._reader.headers(headers)
-        self.request_id = next((headers[name] for name in _REQUEST_IDS if name in headers), None)
+        self.request_id = request_id(headers)
 
     def event(self, data: Mapping[str, Any]) -> Literal["answer", "reasoning"] | None:
         """Take note of one event or body; what kind of content it holds."""
@@ -135,8 +135,9 @@ def report_on(
         model=facts.model,
         attempts=attempts,
         request_id=answer.request_id,
-        prediction=prediction_report(plan, reading),
+        usage=account.usage(reading),
+        prediction=account.prediction_report(plan, reading),
         timing=timeline.timing(reading, streamed=streamed),
-        speculation=speculation(reading),
-        notes=(*plan.notes, *answer_notes(reading), *answer.notes),
+        speculation=account.speculation(reading),
+        notes=(*plan.notes, *account.answer_notes(reading), *answer.notes),
     )

@@ -36,6 +36,7 @@ class WrappedCall:
         self.streamed = bool(asked.get("stream"))
         self.end = tracing.Finaliser(self._settle)
         self.extensions: MutableMapping[str, Any] | None = None
+        """Those of the response that the SDK holds: the report is put there for objects without room."""
         self.report: Report | None = None
         self._asked = asked
         self._content = content

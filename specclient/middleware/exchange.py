@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from specclient.errors import SpecclientError
 from specclient.middleware.call import WrappedCall
+from specclient.middleware.context import KEY
 from specclient.middleware.endpoints import LOCAL
 from specclient.middleware.local import Local
 from specclient.middleware.relay import EventRelay
@@ -84,18 +85,19 @@ def _body(call: WrappedCall, response: Any, family: Family, *, is_async: bool) -
     kind = response.headers.get("content-type", "")
     if kind.startswith("application/json") or not (call.streamed or kind.startswith("text/event-stream")):
         content = yield Read(response)
-        return with_body(response, call.plain(content), family, is_async=is_async)
+        made = with_body(response, call.plain(content), family, is_async=is_async)
+        made.extensions[KEY] = call.report
+        return made
     relay = EventRelay(call)
     blocks, close = _blocks(response, is_async=is_async)
     body_class: Any = family.async_body if is_async else family.body
-    extensions = response.extensions
-    body = body_class(blocks, close, relay, extensions)
+    body = body_class(blocks, close, relay, response.extensions)
     call.end.watch(body)
-    # The report is reachable from the response as well, for objects that have no room for it.
-    call.extensions = extensions
-    return family.module.Response(
-        response.status_code, headers=_plain_headers(response), stream=body, extensions=extensions
+    made = family.module.Response(
+        response.status_code, headers=_plain_headers(response), stream=body, extensions=response.extensions
     )
+    call.extensions = made.extensions
+    return made
 
 
 def _blocks(response: Any, *, is_async: bool) -> tuple[Any, Any]:

@@ -14,6 +14,7 @@ from pydantic_core import from_json
 from specclient import tracing
 from specclient.config import Target
 from specclient.core.learned import Learned
+from specclient.core.ledger import capability
 from specclient.core.plan import Plan, Policy, build_plan
 from specclient.core.timeline import Timeline
 from specclient.middleware import pending
@@ -161,12 +162,3 @@ def _host_and_port(address: str | None) -> tuple[str | None, int | None]:
     parts = urlsplit(address or "")
     port = parts.port or {"https": 443, "http": 80}.get(parts.scheme)
     return parts.hostname, port if parts.hostname else None
-
-
-def capability(facts: EndpointFacts) -> str:
-    """What the tables say of predictions there, in the words of the telemetry."""
-    if facts.in_process:
-        return "engine"
-    if facts.prediction.supported:
-        return "documented"
-    return "refused" if facts.prediction.claim.state == "rejected" else "undocumented"
