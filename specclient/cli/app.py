@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from specclient._version import __version__
-from specclient.cli import chat, config, edit, explain, models, providers
+from specclient.cli import chat, config, edit, explain, models, providers, trace
 
 app = typer.Typer(
     name="specclient",
@@ -39,5 +39,6 @@ app.command("edit")(edit.edit)
 app.command("chat")(chat.chat)
 app.command("explain")(explain.explain)
 app.command("providers")(providers.providers)
+app.command("trace")(trace.trace)
 app.add_typer(models.models, name="models")
 app.add_typer(config.config, name="config")
