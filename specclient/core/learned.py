@@ -41,6 +41,7 @@ class Learned:
         """Keep `reason` for the time to live; a repeated refusal starts it anew."""
         refusal = Refusal(url, model or "", key, reason, self._clock() + self._ttl)
         with self._lock:
+            self._refusals.pop((refusal.url, refusal.model, key), None)
             if len(self._refusals) >= self._limit:
                 first = min(self._refusals.values(), key=lambda held: held.until)
                 del self._refusals[first.url, first.model, first.key]

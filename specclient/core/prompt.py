@@ -46,7 +46,7 @@ def _change_last_user(body: dict[str, Any], change: Any) -> bool:
         if (
             isinstance(message, dict)
             and message.get("role") == "user"
-            and isinstance(message["content"], str)
+            and isinstance(message.get("content"), str)
         ):
             changed = {**message, "content": change(message["content"])}
             body["messages"] = [*messages[:index], changed, *messages[index + 1 :]]

@@ -15,7 +15,8 @@ def decide(
     """Choose the prediction's route and write it into the body."""
     facts = draft.facts.prediction
     if not facts.supported:
-        if draft.facts.speculation.methods and draft.facts.self_hosted and known.text:
+        server = draft.facts.speculation
+        if known.text and (server.prompt_methods or server.corpus_methods):
             return _through_the_server(draft, known, put_in_prompt=put_in_prompt, use_corpus=use_corpus)
         return _withhold_unsupported(draft)
     if refused is not None:
@@ -179,6 +180,13 @@ def _through_the_server(draft: PlanDraft, known: KnownText, *, put_in_prompt: bo
             source,
         )
         return draft.decide("via_corpus", "corpus", f"{title} drafts from the loaded corpus.", source)
+    if server.method in server.corpus_methods:
+        return draft.decide(
+            "withheld",
+            "corpus_not_allowed",
+            f"{title} could draft from the text as a corpus that all its users share; that was not allowed.",
+            source,
+        )
     if server.method not in server.prompt_methods:
         return draft.decide(
             "withheld",
