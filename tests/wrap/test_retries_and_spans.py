@@ -1,0 +1,216 @@
+"""One span a call, whatever the SDK does in between; nothing of its content in it."""
+
+from __future__ import annotations
+
+import contextvars
+import gc
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from specclient.middleware import last_report, pending, predicting, report_of, wrap
+from specclient.tracing import TracingOptions
+from tests import server as scripted
+from tests.server import Close, ScriptedServer
+from tests.wrap.sdks import KINDS, Sdk, text_of
+
+trace = pytest.importorskip("opentelemetry.sdk.trace", reason="the OpenTelemetry SDK is not installed")
+export = pytest.importorskip("opentelemetry.sdk.trace.export.in_memory_span_exporter")
+
+pytestmark = pytest.mark.sdk
+
+SECRETS = ("the-secret-prompt", "the-secret-prediction", "the-secret-output", "sk-the-secret-key")
+BUSY = scripted.error(503, "busy", {"retry-after-ms": "1"})
+HELLO = scripted.reply(scripted.completion("Hello"))
+
+
+class Spans:
+    """The finished spans, and the options that send them here."""
+
+    def __init__(self) -> None:
+        from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+
+        self.exporter = export.InMemorySpanExporter()
+        self.provider = trace.TracerProvider()
+        self.provider.add_span_processor(SimpleSpanProcessor(self.exporter))
+        self.options = TracingOptions(tracer_provider=self.provider)
+
+    @property
+    def chats(self) -> list[Any]:
+        return [span for span in self.exporter.get_finished_spans() if span.name.startswith("chat")]
+
+
+@pytest.fixture
+def spans() -> Iterator[Spans]:
+    made = Spans()
+    yield made
+    made.provider.shutdown()
+
+
+@pytest.fixture(params=[name for name in KINDS if name != "mistralai"])
+def retrying(
+    request: pytest.FixtureRequest, is_async: bool, open_sdk: Callable[..., Sdk], spans: Spans
+) -> Sdk:
+    sdk = open_sdk(request.param, is_async=is_async, max_retries=2)
+    wrap(sdk.client, provider="openai", tracing=spans.options)
+    return sdk
+
+
+def test_the_sdks_retries_are_attempts_of_one_call(
+    retrying: Sdk, server: ScriptedServer, spans: Spans
+) -> None:
+    server.play(BUSY, scripted.raw(Close()), HELLO)
+    answer = retrying.create()
+    assert text_of(answer) == "Hello"
+    report = report_of(answer)
+    assert report is not None
+    assert [attempt.status for attempt in report.attempts] == [503, None, 200]
+    assert report.attempts[0].error == "HTTP 503"
+    assert report.attempts[1].error
+    assert all(attempt.waited > 0 for attempt in report.attempts[1:])
+    assert len(spans.chats) == 1
+    assert spans.chats[0].attributes["specclient.retry.attempts"] == 3
+
+
+def test_a_call_whose_tries_are_used_up_ends_at_once(
+    retrying: Sdk, server: ScriptedServer, spans: Spans
+) -> None:
+    server.play(BUSY, BUSY, BUSY)
+    with pytest.raises(Exception, match="busy"):
+        retrying.create()
+    assert len(spans.chats) == 1
+    assert spans.chats[0].status.status_code.name == "ERROR"
+
+
+def test_an_error_that_no_sdk_retries_ends_the_call(
+    retrying: Sdk, server: ScriptedServer, spans: Spans
+) -> None:
+    server.play(scripted.error(401, "no such key"))
+    with pytest.raises(Exception, match="no such key"):
+        retrying.create()
+    assert len(spans.chats) == 1
+    assert len(server.requests) == 1
+
+
+def test_a_call_that_was_given_up_ends_when_the_next_one_begins(
+    open_sdk: Callable[..., Sdk], server: ScriptedServer, spans: Spans
+) -> None:
+    openai = pytest.importorskip("openai", reason="the openai SDK is not installed")
+    sdk = open_sdk("openai", max_retries=2)
+    wrap(sdk.client, provider="openai", tracing=spans.options)
+    server.play(BUSY, HELLO)
+    with pytest.raises(openai.InternalServerError):
+        sdk.client.with_options(max_retries=0).chat.completions.create(model="m", messages=[])
+    assert spans.chats == []
+    sdk.create()
+    assert [span.status.status_code.name for span in spans.chats] == ["ERROR", "UNSET"]
+
+
+def test_a_call_that_was_given_up_ends_by_itself(
+    server: ScriptedServer, spans: Spans, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+
+    class AtOnce:
+        """A timer that fires when it is started."""
+
+        def __init__(self, seconds: float, run: Callable[[], None]) -> None:
+            waits.append(seconds)
+            self.start = run
+
+        def cancel(self) -> None: ...
+
+    monkeypatch.setattr(pending.threading, "Timer", AtOnce)
+    server.play(scripted.error(503, "busy", {"retry-after": "30"}))
+    with httpx.Client(base_url=server.url) as client:
+        wrap(client, provider="openai", tracing=spans.options)
+        contextvars.copy_context().run(
+            client.post,
+            "/chat/completions",
+            json={"model": "m", "messages": []},
+            headers={"x-stainless-retry-count": "0"},
+        )
+    assert len(spans.chats) == 1
+    assert waits == [35.0]
+
+
+def test_every_way_out_of_a_stream_ends_its_span_once(
+    open_sdk: Callable[..., Sdk], server: ScriptedServer, spans: Spans
+) -> None:
+    sdk = open_sdk("openai")
+    wrap(sdk.client, provider="openai", tracing=spans.options)
+    server.respond = lambda _: scripted.sse(scripted.chunk("a"), scripted.chunk("b"), scripted.finish())
+
+    def outcome() -> str:
+        assert len(spans.chats) == 1
+        found = spans.chats[0].attributes["specclient.stream.outcome"]
+        spans.exporter.clear()
+        return str(found)
+
+    sdk.stream()
+    assert outcome() == "completed"
+    with sdk.open_stream() as stream:
+        next(iter(stream))
+    assert outcome() == "closed_by_caller"
+    stream = sdk.open_stream()
+    for _ in stream:
+        break
+    del stream
+    gc.collect()
+    assert outcome() in ("closed_by_caller", "abandoned")
+    stream = sdk.open_stream()
+    stream.response.stream._stream._close()  # never read, never closed: only the socket is
+    del stream
+    gc.collect()
+    assert outcome() == "abandoned"
+
+
+def test_the_span_tells_of_the_call_and_not_of_its_content(
+    open_sdk: Callable[..., Sdk], server: ScriptedServer, spans: Spans, caplog: pytest.LogCaptureFixture
+) -> None:
+    openai = pytest.importorskip("openai", reason="the openai SDK is not installed")
+    prompt, prediction, output, key = SECRETS
+    facts = {"prediction": {"state": "documented", "until": "2099-12-31", "models": ["*"]}}
+    client = openai.OpenAI(api_key=key, base_url=server.url, max_retries=0)
+    wrap(client, provider="openai", overrides=facts, tracing=spans.options)
+    messages = [{"role": "user", "content": prompt}]
+    usage = {
+        "prompt_tokens": 5,
+        "completion_tokens": 9,
+        "total_tokens": 14,
+        "completion_tokens_details": {"accepted_prediction_tokens": 6, "rejected_prediction_tokens": 0},
+    }
+    server.play(
+        scripted.reply(scripted.completion(output, usage=usage)),
+        scripted.sse(scripted.chunk(output), scripted.finish(), scripted.usage_chunk(**usage)),
+        scripted.error(400, f"prediction is bad: {prediction} {key}", param="prediction"),
+        scripted.reply(scripted.completion(output)),
+        scripted.error(500, f"{prompt} {key}"),
+    )
+    caplog.set_level("DEBUG", logger="specclient")
+    with predicting(prediction):
+        client.chat.completions.create(model="gpt-4o", messages=messages)
+        list(client.chat.completions.create(model="gpt-4o", messages=messages, stream=True))
+        client.chat.completions.create(model="gpt-4o", messages=messages)
+        with pytest.raises(openai.InternalServerError):
+            client.chat.completions.create(model="gpt-4o", messages=messages)
+    client.close()
+    finished = spans.exporter.get_finished_spans()
+    assert len(spans.chats) == 4
+    first = spans.chats[0].attributes
+    assert first["specclient.prediction.accepted_tokens"] == 6
+    assert first["specclient.prediction.rejected_tokens"] == 0
+    assert first["specclient.adapter"] == "wrap"
+    told = "".join(span.to_json() for span in finished) + caplog.text + repr(last_report())
+    assert not [secret for secret in SECRETS if secret in told]
+
+
+def test_the_trace_reaches_servers_of_ones_own_only(server: ScriptedServer, spans: Spans) -> None:
+    server.respond = lambda _: HELLO
+    for provider, reached in (("vllm", True), ("openai", False)):
+        with httpx.Client(base_url=server.url) as client:
+            wrap(client, provider=provider, tracing=spans.options)
+            client.post("/chat/completions", json={"model": "m", "messages": []})
+        assert ("traceparent" in server.requests[-1].headers) is reached
