@@ -35,7 +35,8 @@ def trace(
     try:
         drawn = pictures(_read(recording))
     except NotARecording as error:
-        raise ConfigError(f"{recording} cannot be drawn: {error}.") from None
+        name = "stdin" if recording == "-" else recording
+        raise ConfigError(f"{name} cannot be drawn: {error}.") from None
     if html is not None:
         try:
             html.write_text(page(drawn), encoding="utf-8")

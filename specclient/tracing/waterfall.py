@@ -33,22 +33,25 @@ class Waterfall:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         picture = self.picture
+        words = _Words(options.ascii_only)
         table = Table(
-            box=None, pad_edge=False, expand=True, title=escape(picture.title), title_justify="left"
+            box=None, pad_edge=False, expand=True, title=escape(words(picture.title)), title_justify="left"
         )
         table.add_column("", no_wrap=True, overflow="ellipsis")
         table.add_column("time", justify="right", no_wrap=True)
-        table.add_column(_axis(picture.seconds), ratio=1, min_width=MIN_TRACK, no_wrap=True)
+        table.add_column(
+            words(f"0 → {seconds_text(picture.seconds)}"), ratio=1, min_width=MIN_TRACK, no_wrap=True
+        )
         table.add_column("measured by", no_wrap=True)
         for bar in picture.bars:
             track = _Track(bar, picture.seconds, "gray50" if bar.kind == "call" else _style(bar))
-            table.add_row(_label(bar), seconds_text(bar.seconds), track, _measured(bar))
+            table.add_row(_label(bar, words), words(seconds_text(bar.seconds)), track, _measured(bar))
         yield table
         if picture.facts:
             yield ""
-            yield _facts(picture)
+            yield _facts(picture, words)
         for remark in picture.remarks:
-            yield Text(f"• {remark}", style="dim")
+            yield Text(words(f"• {remark}"), style="dim")
 
 
 def _style(bar: Bar) -> str:
@@ -57,10 +60,25 @@ def _style(bar: Bar) -> str:
     return STYLES.get(bar.source or "", "magenta")
 
 
-def _label(bar: Bar) -> Text:
-    text = Text("  " * bar.depth + bar.label)
+class _Words:
+    """Texts as the terminal can show them: some can show ASCII only."""
+
+    def __init__(self, ascii_only: bool) -> None:
+        self.ascii_only = ascii_only
+
+    def __call__(self, text: str) -> str:
+        if not self.ascii_only:
+            return text
+        return text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
+
+
+_ASCII = str.maketrans({"→": "to", "µ": "u", "•": "-"})
+
+
+def _label(bar: Bar, words: _Words) -> Text:
+    text = Text("  " * bar.depth + words(bar.label))
     if bar.note:
-        text.append(f"  {bar.note}", style="dim")
+        text.append(f"  {words(bar.note)}", style="dim")
     return text
 
 
@@ -68,14 +86,10 @@ def _measured(bar: Bar) -> Text:
     return Text(bar.source or "nobody", style=_style(bar))
 
 
-def _axis(total: float) -> str:
-    return f"0 → {seconds_text(total)}"
-
-
-def _facts(picture: Picture) -> Table:
+def _facts(picture: Picture, words: _Words) -> Table:
     grid = Table.grid(padding=(0, 2))
     for name, value in picture.facts:
-        grid.add_row(Text(name, style="dim"), Text(value))
+        grid.add_row(Text(words(name), style="dim"), Text(words(value)))
     return grid
 
 
@@ -103,7 +117,7 @@ def track_text(bar: Bar, total: float, width: int, *, ascii_only: bool = False) 
     if ascii_only or bar.kind in ("gap", "wait"):
         fill = {"gap": "." if ascii_only else "░", "wait": "~" if ascii_only else "┄"}.get(bar.kind, "=")
         return " " * lead + fill * max(round(last) - lead, 1)
-    cells = last - lead
+    cells = last - lead if bar.seconds > 0 else 0.0
     whole, rest = int(cells), int((cells - int(cells)) * 8)
     body = "█" * whole + (EIGHTHS[rest] if rest else "")
     return " " * lead + (body or "▏")
