@@ -187,9 +187,7 @@ class ScriptedServer:
                     return b""
         return b""
 
-    def _read_request(
-        self, peer: socket.socket, pending: bytes, number: int
-    ) -> tuple[Request | None, bytes]:
+    def _read_request(self, peer: socket.socket, pending: bytes, number: int) -> tuple[Request | None, bytes]:
         while b"\r\n\r\n" not in pending:
             block = self._receive(peer)
             if not block:
@@ -198,7 +196,9 @@ class ScriptedServer:
         head, _, body = pending.partition(b"\r\n\r\n")
         first, *lines = head.decode("latin-1").split("\r\n")
         method, target, _ = first.split(" ", 2)
-        headers = {name.strip().lower(): value.strip() for name, _, value in (x.partition(":") for x in lines)}
+        headers = {
+            name.strip().lower(): value.strip() for name, _, value in (x.partition(":") for x in lines)
+        }
         length = int(headers.get("content-length", "0"))
         while len(body) < length:
             block = self._receive(peer)
@@ -350,16 +350,16 @@ def split(content: bytes, at: Sequence[int]) -> list[bytes]:
     return [content[start:end] for start, end in zip(edges, edges[1:], strict=False) if start < end]
 
 
-def completion(text: str = "Hello", *, model: str = "m", usage: dict[str, Any] | None = None, **extra: Any) -> Any:
+def completion(
+    text: str = "Hello", *, model: str = "m", usage: dict[str, Any] | None = None, **extra: Any
+) -> Any:
     """A chat completion as a dict."""
     return {
         "id": "chatcmpl-1",
         "object": "chat.completion",
         "created": 1_790_000_000,
         "model": model,
-        "choices": [
-            {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
-        ],
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
         "usage": usage or {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7},
         **extra,
     }

@@ -3,9 +3,9 @@
 The format is the WHATWG one (https://html.spec.whatwg.org/multipage/server-sent-events.html): a line
 ends at LF, CR or CRLF and nowhere else (U+2028 inside JSON is text), a line that starts with a colon is
 a comment, several `data` lines of one event are joined by LF, an event without data is none, and one
-byte order mark at the very start is dropped; an event whose data is empty is dropped too, since no JSON
-is empty and gateways send such blocks to keep a connection open. Everything stays bytes until an event is whole, so that
-no character is ever cut.
+byte order mark at the very start is dropped. An event whose data is empty is dropped too, since no JSON
+is empty and gateways send such blocks to keep a connection open. Everything stays bytes until an event
+is whole, so that no character is ever cut.
 """
 
 from __future__ import annotations
@@ -48,9 +48,8 @@ class SSEReader:
 
     def feed(self, block: bytes) -> list[Event]:
         """The events completed by `block`. Raises EventTooLarge."""
-        if self._start:
-            if not (block := self._without_bom(block)):
-                return []
+        if self._start and not (block := self._without_bom(block)):
+            return []
         if self._after_cr:
             self._after_cr = False
             if block[:1] == b"\n":

@@ -39,7 +39,7 @@ def test_a_carriage_return_closes_its_event_without_waiting_for_the_next_byte() 
         (b'data: {"a":\ndata: 1}\n\n', [b'{"a":\n1}']),
         (b"\xef\xbb\xbfdata: a\n\n", [b"a"]),
         (b"\n\n\ndata: a\n\n\n\n", [b"a"]),
-        ("data: \"\u2028\u0085\x0b\x0c\u2029\"\n\n".encode(), ["\"\u2028\u0085\x0b\x0c\u2029\"".encode()]),
+        ('data: "\u2028\u0085\x0b\x0c\u2029"\n\n'.encode(), ['"\u2028\u0085\x0b\x0c\u2029"'.encode()]),
         (b"data: :\n\n", [b":"]),
         (b"data: a\n", []),
     ],

@@ -1,0 +1,82 @@
+"""From the arguments of a call to a driven flow, and from there to the answer: the part that sync and
+async share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from specclient.client.params import CHAT, COMPLETIONS, NotGiven, build_request
+from specclient.config.target import Timeout
+from specclient.core.destination import CallOptions
+from specclient.core.flow import Flow
+from specclient.prediction import Prediction, PredictionLike
+from specclient.types import Answer, ChatCompletion, ChatCompletionChunk, Completion, parse
+
+if TYPE_CHECKING:
+    from specclient.client.client import ClientBase
+
+Api = Literal["chat", "completions"]
+KNOWN = {"chat": CHAT, "completions": COMPLETIONS}
+MODELS: dict[str, tuple[type[Answer], type[Answer]]] = {
+    "chat": (ChatCompletion, ChatCompletionChunk),
+    "completions": (Completion, Completion),
+}
+
+
+@dataclass(slots=True, kw_only=True)
+class Extras:
+    """The arguments of a call that are not part of its body."""
+
+    extra_headers: Mapping[str, str | None] | None = None
+    extra_query: Mapping[str, Any] | None = None
+    extra_body: Mapping[str, Any] | None = None
+    timeout: Any = field(default_factory=NotGiven)
+    max_retries: int | None = None
+    idempotency_key: str | None = None
+
+    def options(self, defaults: CallOptions) -> CallOptions:
+        """Laid over the client's own."""
+        given = not isinstance(self.timeout, NotGiven)
+        return CallOptions(
+            timeout=Timeout.of(self.timeout) if given else defaults.timeout,
+            max_retries=defaults.max_retries if self.max_retries is None else self.max_retries,
+            headers={**defaults.headers, **(self.extra_headers or {})},
+            query={**defaults.query, **(self.extra_query or {})},
+            idempotency_key=self.idempotency_key,
+            adapter=defaults.adapter,
+        )
+
+
+def make_flow(
+    client: ClientBase,
+    api: Api,
+    params: Mapping[str, Any],
+    extras: Extras,
+    *,
+    prediction: PredictionLike | NotGiven | None,
+    stream: bool | NotGiven | None,
+) -> Flow:
+    """The flow of one call. A callable prediction is evaluated here, once."""
+    method = "chat.completions.create" if api == "chat" else "completions.create"
+    request = build_request(params, KNOWN[api], extras.extra_body, method)
+    if stream:
+        request["stream"] = True
+    given = None if isinstance(prediction, NotGiven) else prediction
+    return Flow(
+        request,
+        client.destinations,
+        prediction=Prediction.of(given, request),
+        api=api,
+        options=extras.options(client.defaults),
+        tracing_options=client.tracing,
+    )
+
+
+def plain_answer(flow: Flow, api: Api) -> Any:
+    """The finished plain call as an object, report attached."""
+    assert flow.result is not None
+    answer = parse(MODELS[api][0], flow.result)
+    answer.specclient = flow.report
+    return answer

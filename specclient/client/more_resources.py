@@ -1,0 +1,145 @@
+"""The older completions API, and the list of models."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Generator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from specclient.client.calls import Extras
+from specclient.client.params import NOT_GIVEN
+from specclient.client.resources import Given, asend, send
+from specclient.core import drive
+from specclient.core.fetch import Fetch
+from specclient.core.local import DEFAULT_MODEL
+from specclient.prediction import PredictionLike
+from specclient.types import ModelInfo, ModelList, parse
+
+if TYPE_CHECKING:
+    from specclient.client.client import AsyncClient, Client, ClientBase
+
+
+class TextCompletions:
+    """The completions API: a prompt instead of messages."""
+
+    def __init__(self, client: Client, *, raw: bool = False) -> None:
+        self._client = client
+        self._raw = raw
+
+    def create(
+        self,
+        *,
+        prompt: str | list[int] | list[str],
+        model: str | Given = NOT_GIVEN,
+        prediction: PredictionLike | Given = NOT_GIVEN,
+        stream: bool | Given = NOT_GIVEN,
+        **options: Any,
+    ) -> Any:
+        """A `Completion`, or with `stream=True` a stream of them. Options as for chat completions."""
+        return send(
+            self._client,
+            "completions",
+            raw=self._raw,
+            prompt=prompt,
+            model=model,
+            prediction=prediction,
+            stream=stream,
+            **options,
+        )
+
+    @cached_property
+    def with_raw_response(self) -> TextCompletions:
+        return TextCompletions(self._client, raw=True)
+
+
+class AsyncTextCompletions:
+    """The async twin of `TextCompletions`."""
+
+    def __init__(self, client: AsyncClient, *, raw: bool = False) -> None:
+        self._client = client
+        self._raw = raw
+
+    async def create(
+        self,
+        *,
+        prompt: str | list[int] | list[str],
+        model: str | Given = NOT_GIVEN,
+        prediction: PredictionLike | Given = NOT_GIVEN,
+        stream: bool | Given = NOT_GIVEN,
+        **options: Any,
+    ) -> Any:
+        """See `TextCompletions.create`."""
+        return await asend(
+            self._client,
+            "completions",
+            raw=self._raw,
+            prompt=prompt,
+            model=model,
+            prediction=prediction,
+            stream=stream,
+            **options,
+        )
+
+    @cached_property
+    def with_raw_response(self) -> AsyncTextCompletions:
+        return AsyncTextCompletions(self._client, raw=True)
+
+
+def _local_models(client: ClientBase) -> ModelList | None:
+    target = client.destinations[0].target
+    if target.provider != "local":
+        return None
+    return ModelList(object="list", data=[ModelInfo(id=target.model or DEFAULT_MODEL, object="model")])
+
+
+def _fetch(client: ClientBase, extras: Extras) -> Fetch:
+    client.ensure_open()
+    return Fetch(client.destinations[0], "models", extras.options(client.defaults))
+
+
+class Models:
+    """`client.models`."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def list(self, **extras: Any) -> ModelList:
+        """The models of the endpoint: one page, iterable."""
+        fetch = _fetch(self._client, Extras(**extras))
+        if (local := _local_models(self._client)) is not None:
+            return local
+        drive.begin(fetch)
+        return parse(ModelList, fetch.result or {})
+
+
+class AsyncModelList:
+    """What `models.list()` of the async client gives: `async for` it, or await it for the page."""
+
+    def __init__(self, client: AsyncClient, extras: Extras) -> None:
+        self._client = client
+        self._extras = extras
+
+    async def _page(self) -> ModelList:
+        fetch = _fetch(self._client, self._extras)
+        if (local := _local_models(self._client)) is not None:
+            return local
+        await drive.abegin(fetch)
+        return parse(ModelList, fetch.result or {})
+
+    def __await__(self) -> Generator[Any, Any, ModelList]:
+        return self._page().__await__()
+
+    async def __aiter__(self) -> AsyncIterator[ModelInfo]:
+        for model in (await self._page()).data:
+            yield model
+
+
+class AsyncModels:
+    """The async twin of `Models`."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+
+    def list(self, **extras: Any) -> AsyncModelList:
+        """The models of the endpoint."""
+        return AsyncModelList(self._client, Extras(**extras))

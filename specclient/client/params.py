@@ -1,0 +1,124 @@
+"""What `create` takes, and how it becomes a request that holds only what the caller set."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, TypedDict
+
+from pydantic import BaseModel
+
+
+class NotGiven:
+    """Stands for an argument that was not given. None is a value: it is sent as JSON null."""
+
+    def __bool__(self) -> Literal[False]:
+        return False
+
+    def __repr__(self) -> str:
+        return "NOT_GIVEN"
+
+
+class Omit(NotGiven):
+    """The newer name of the same thing."""
+
+    def __repr__(self) -> str:
+        return "omit"
+
+
+NOT_GIVEN = NotGiven()
+omit = Omit()
+
+Messages = Iterable[Mapping[str, Any] | BaseModel]
+
+
+class CommonParams(TypedDict, total=False):
+    """Parameters of both APIs; their meaning is OpenAI's."""
+
+    frequency_penalty: float | None
+    logit_bias: dict[str, int] | None
+    max_tokens: int | None
+    metadata: dict[str, str] | None
+    n: int | None
+    presence_penalty: float | None
+    seed: int | None
+    stop: str | list[str] | None
+    stream_options: dict[str, Any] | None
+    temperature: float | None
+    top_p: float | None
+    user: str
+
+
+class ChatParams(CommonParams, total=False):
+    """Everything that `chat.completions.create` takes beside what its signature names."""
+
+    audio: dict[str, Any] | None
+    function_call: str | dict[str, Any]
+    functions: list[dict[str, Any]]
+    logprobs: bool | None
+    max_completion_tokens: int | None
+    modalities: list[str] | None
+    moderation: Any
+    parallel_tool_calls: bool
+    prompt_cache_key: str
+    prompt_cache_options: dict[str, Any]
+    prompt_cache_retention: str | None
+    reasoning_effort: str | None
+    response_format: dict[str, Any]
+    safety_identifier: str
+    service_tier: str | None
+    store: bool | None
+    tool_choice: str | dict[str, Any]
+    tools: list[dict[str, Any]]
+    top_logprobs: int | None
+    verbosity: str | None
+    web_search_options: dict[str, Any]
+
+
+class CompletionParams(CommonParams, total=False):
+    """Everything that `completions.create` takes beside what its signature names."""
+
+    best_of: int | None
+    echo: bool | None
+    logprobs: int | None
+    suffix: str | None
+
+
+CHAT = frozenset(ChatParams.__annotations__)
+COMPLETIONS = frozenset(CompletionParams.__annotations__)
+
+
+def build_request(
+    params: Mapping[str, Any], known: frozenset[str], extra_body: Mapping[str, Any] | None, method: str
+) -> dict[str, Any]:
+    """The request: what was given, and `extra_body` over it.
+
+    Raises TypeError for a name that is no parameter, as a call of any function does.
+    """
+    request: dict[str, Any] = {}
+    for name, value in params.items():
+        if isinstance(value, NotGiven):
+            continue
+        if name not in known and name not in ("messages", "prompt", "model"):
+            raise TypeError(_unexpected(name, known, method))
+        request[name] = value
+    if "messages" in request:
+        request["messages"] = [plain(message) for message in request["messages"]]
+    request.update(extra_body or {})
+    return request
+
+
+def plain(message: Mapping[str, Any] | BaseModel) -> Any:
+    """A message as a dict; an answer's own message may be passed back as it is."""
+    if isinstance(message, BaseModel):
+        return message.model_dump(mode="json", exclude_unset=True)
+    return dict(message) if isinstance(message, Mapping) else message
+
+
+def _unexpected(name: str, known: frozenset[str], method: str) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    return (
+        f"{method}() got an unexpected keyword argument {name!r}; {hint}"
+        f"fields of one provider's own go into extra_body={{…}}."
+    )

@@ -1,0 +1,262 @@
+"""`client.chat.completions`, sync and async."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+
+from specclient.client.calls import MODELS, Api, Extras, make_flow, plain_answer
+from specclient.client.params import NOT_GIVEN, ChatParams, Messages, NotGiven
+from specclient.client.raw import RawResponse
+from specclient.client.stream import AsyncStream, Stream
+from specclient.core import drive
+from specclient.prediction import PredictionLike
+from specclient.types import ChatCompletion, ChatCompletionChunk
+
+if TYPE_CHECKING:
+    from specclient.client.client import AsyncClient, Client
+    from specclient.client.events import AsyncChatStreamManager, ChatStreamManager
+
+Headers = Mapping[str, str | None] | None
+Given = NotGiven | None
+"""None and "not given" alike mean: no prediction, no stream, the target's own model."""
+
+
+def _split(options: dict[str, Any]) -> tuple[Extras, dict[str, Any]]:
+    names = ("extra_headers", "extra_query", "extra_body", "timeout", "max_retries", "idempotency_key")
+    return Extras(**{name: options.pop(name) for name in names if name in options}), options
+
+
+def send(client: Client, api: Api, *, raw: bool, stream: Any, prediction: Any, **options: Any) -> Any:
+    """One call: the answer, or a stream whose headers came; with `raw` inside a `RawResponse`."""
+    extras, params = _split(options)
+    client.ensure_open()
+    flow = make_flow(client, api, params, extras, prediction=prediction, stream=stream)
+    drive.begin(flow)
+    answer: Any = Stream(flow, MODELS[api][1]) if flow.streamed else plain_answer(flow, api)
+    return RawResponse(flow, answer) if raw else answer
+
+
+async def asend(
+    client: AsyncClient, api: Api, *, raw: bool, stream: Any, prediction: Any, **options: Any
+) -> Any:
+    """The async twin of `send`."""
+    extras, params = _split(options)
+    client.ensure_open()
+    flow = make_flow(client, api, params, extras, prediction=prediction, stream=stream)
+    await drive.abegin(flow)
+    answer: Any = await AsyncStream.begin(flow, MODELS[api][1]) if flow.streamed else plain_answer(flow, api)
+    return RawResponse(flow, answer) if raw else answer
+
+
+class Completions:
+    """The chat completions API."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    @overload
+    def create(
+        self,
+        *,
+        messages: Messages,
+        model: str | Given = ...,
+        prediction: PredictionLike | Given = ...,
+        stream: Literal[False] | Given = ...,
+        extra_headers: Headers = ...,
+        extra_query: Mapping[str, Any] | None = ...,
+        extra_body: Mapping[str, Any] | None = ...,
+        timeout: Any = ...,
+        max_retries: int | None = ...,
+        idempotency_key: str | None = ...,
+        **params: Unpack[ChatParams],
+    ) -> ChatCompletion: ...
+
+    @overload
+    def create(
+        self,
+        *,
+        messages: Messages,
+        stream: Literal[True],
+        model: str | Given = ...,
+        prediction: PredictionLike | Given = ...,
+        extra_headers: Headers = ...,
+        extra_query: Mapping[str, Any] | None = ...,
+        extra_body: Mapping[str, Any] | None = ...,
+        timeout: Any = ...,
+        max_retries: int | None = ...,
+        idempotency_key: str | None = ...,
+        **params: Unpack[ChatParams],
+    ) -> Stream[ChatCompletionChunk]: ...
+
+    @overload
+    def create(
+        self,
+        *,
+        messages: Messages,
+        stream: bool,
+        model: str | Given = ...,
+        prediction: PredictionLike | Given = ...,
+        extra_headers: Headers = ...,
+        extra_query: Mapping[str, Any] | None = ...,
+        extra_body: Mapping[str, Any] | None = ...,
+        timeout: Any = ...,
+        max_retries: int | None = ...,
+        idempotency_key: str | None = ...,
+        **params: Unpack[ChatParams],
+    ) -> ChatCompletion | Stream[ChatCompletionChunk]: ...
+
+    def create(
+        self,
+        *,
+        messages: Messages,
+        model: str | Given = NOT_GIVEN,
+        prediction: PredictionLike | Given = NOT_GIVEN,
+        stream: bool | Given = NOT_GIVEN,
+        **options: Any,
+    ) -> ChatCompletion | Stream[ChatCompletionChunk]:
+        """Ask for an answer; with `stream=True`, for its chunks.
+
+        `prediction` is known text that should reappear: a string, OpenAI's object, a
+        `specclient.Prediction`, or a callable that is called once. `model` may be left to the target.
+        `timeout` is a number of seconds, a `specclient.Timeout` or None (no limits). The answer's
+        `specclient`, and that of a stream's last chunk, is the `Report`.
+        """
+        answer: ChatCompletion | Stream[ChatCompletionChunk] = self._create(
+            messages=messages, model=model, prediction=prediction, stream=stream, **options
+        )
+        return answer
+
+    def _create(
+        self, *, raw: bool = False, prediction: Any = None, stream: Any = None, **options: Any
+    ) -> Any:
+        return send(self._client, "chat", raw=raw, prediction=prediction, stream=stream, **options)
+
+    def stream(self, *, messages: Messages, **options: Any) -> ChatStreamManager:
+        """A context manager over a stream's events; see `specclient.client.events`."""
+        from specclient.client.events import ChatStreamManager
+
+        return ChatStreamManager(lambda: self._create(messages=messages, **options, stream=True))
+
+    @cached_property
+    def with_raw_response(self) -> RawCompletions:
+        """The same methods, answering with headers and status."""
+        return RawCompletions(self._client)
+
+
+class RawCompletions(Completions):
+    """`create` answers with a `RawResponse`; its `parse()` is the answer."""
+
+    def _create(self, **options: Any) -> Any:
+        return super()._create(**{**options, "raw": True})
+
+
+class AsyncCompletions:
+    """The async twin of `Completions`."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+
+    @overload
+    async def create(
+        self,
+        *,
+        messages: Messages,
+        model: str | Given = ...,
+        prediction: PredictionLike | Given = ...,
+        stream: Literal[False] | Given = ...,
+        extra_headers: Headers = ...,
+        extra_query: Mapping[str, Any] | None = ...,
+        extra_body: Mapping[str, Any] | None = ...,
+        timeout: Any = ...,
+        max_retries: int | None = ...,
+        idempotency_key: str | None = ...,
+        **params: Unpack[ChatParams],
+    ) -> ChatCompletion: ...
+
+    @overload
+    async def create(
+        self,
+        *,
+        messages: Messages,
+        stream: Literal[True],
+        model: str | Given = ...,
+        prediction: PredictionLike | Given = ...,
+        extra_headers: Headers = ...,
+        extra_query: Mapping[str, Any] | None = ...,
+        extra_body: Mapping[str, Any] | None = ...,
+        timeout: Any = ...,
+        max_retries: int | None = ...,
+        idempotency_key: str | None = ...,
+        **params: Unpack[ChatParams],
+    ) -> AsyncStream[ChatCompletionChunk]: ...
+
+    @overload
+    async def create(
+        self,
+        *,
+        messages: Messages,
+        stream: bool,
+        model: str | Given = ...,
+        prediction: PredictionLike | Given = ...,
+        extra_headers: Headers = ...,
+        extra_query: Mapping[str, Any] | None = ...,
+        extra_body: Mapping[str, Any] | None = ...,
+        timeout: Any = ...,
+        max_retries: int | None = ...,
+        idempotency_key: str | None = ...,
+        **params: Unpack[ChatParams],
+    ) -> ChatCompletion | AsyncStream[ChatCompletionChunk]: ...
+
+    async def create(
+        self,
+        *,
+        messages: Messages,
+        model: str | Given = NOT_GIVEN,
+        prediction: PredictionLike | Given = NOT_GIVEN,
+        stream: bool | Given = NOT_GIVEN,
+        **options: Any,
+    ) -> ChatCompletion | AsyncStream[ChatCompletionChunk]:
+        """See `Completions.create`."""
+        answer: ChatCompletion | AsyncStream[ChatCompletionChunk] = await self._create(
+            messages=messages, model=model, prediction=prediction, stream=stream, **options
+        )
+        return answer
+
+    async def _create(
+        self, *, raw: bool = False, prediction: Any = None, stream: Any = None, **options: Any
+    ) -> Any:
+        return await asend(self._client, "chat", raw=raw, prediction=prediction, stream=stream, **options)
+
+    def stream(self, *, messages: Messages, **options: Any) -> AsyncChatStreamManager:
+        """See `Completions.stream`; `async with`, `async for`."""
+        from specclient.client.events import AsyncChatStreamManager
+
+        return AsyncChatStreamManager(lambda: self._create(messages=messages, **options, stream=True))
+
+    @cached_property
+    def with_raw_response(self) -> AsyncRawCompletions:
+        """The same methods, answering with headers and status."""
+        return AsyncRawCompletions(self._client)
+
+
+class AsyncRawCompletions(AsyncCompletions):
+    """`create` answers with a `RawResponse`; its `parse()` is the answer."""
+
+    async def _create(self, **options: Any) -> Any:
+        return await super()._create(**{**options, "raw": True})
+
+
+class Chat:
+    """`client.chat`."""
+
+    def __init__(self, client: Client) -> None:
+        self.completions = Completions(client)
+
+
+class AsyncChat:
+    """`client.chat` of the async client."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self.completions = AsyncCompletions(client)

@@ -1,0 +1,126 @@
+"""Streams: iterate the chunks, leave whenever you like."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+
+from specclient.core import drive
+from specclient.core.flow import Flow
+from specclient.report import Report
+from specclient.types import Answer, parse
+
+T = TypeVar("T", bound=Answer)
+
+# The generators hold the flow and not the stream: a stream that is dropped is then collected at once.
+
+
+def _read(flow: Flow, model: type[T]) -> Generator[T]:
+    chunks = drive.chunks(flow)
+    try:
+        yield model.model_construct()  # taken at once: only a generator that was begun cleans up
+        for obj, report in chunks:
+            chunk = parse(model, obj)
+            if report is not None:
+                chunk.specclient = report
+            yield chunk
+    finally:
+        chunks.close()
+
+
+async def _aread(flow: Flow, model: type[T]) -> AsyncGenerator[T]:
+    chunks = drive.achunks(flow)
+    try:
+        yield model.model_construct()
+        async for obj, report in chunks:
+            chunk = parse(model, obj)
+            if report is not None:
+                chunk.specclient = report
+            yield chunk
+    finally:
+        await chunks.aclose()
+
+
+class _Base(Generic[T]):
+    _flow: Flow
+
+    @property
+    def specclient(self) -> Report | None:
+        """The report, once the stream is over; also on its last chunk."""
+        return self._flow.report
+
+    @property
+    def response(self) -> Any:
+        """Status and headers of the response as an httpx one, without its body."""
+        from specclient.client.raw import http_response
+
+        return http_response(self._flow, b"")
+
+
+class Stream(_Base[T]):
+    """The chunks of one answer.
+
+    Leave it by reading to the end, `close`, a `with` block, or by dropping it: the connection is freed
+    and the call's span is ended once, whichever way.
+    """
+
+    def __init__(self, flow: Flow, model: type[T]) -> None:
+        self._flow = flow
+        self._chunks = _read(flow, model)
+        next(self._chunks)
+
+    def __iter__(self) -> Iterator[T]:
+        return self
+
+    def __next__(self) -> T:
+        return next(self._chunks)
+
+    def close(self) -> None:
+        """Stop reading and free the connection. Does nothing after the end."""
+        self._flow.left_as = "closed_by_caller"
+        self._chunks.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class AsyncStream(_Base[T]):
+    """The async twin of `Stream`."""
+
+    def __init__(self, flow: Flow, chunks: AsyncGenerator[T]) -> None:
+        self._flow = flow
+        self._chunks = chunks
+
+    @classmethod
+    async def begin(cls, flow: Flow, model: type[T]) -> AsyncStream[T]:
+        """A stream over a flow whose headers came."""
+        chunks = _aread(flow, model)
+        await anext(chunks)
+        return AsyncStream(flow, chunks)
+
+    def __aiter__(self) -> AsyncIterator[T]:
+        return self
+
+    async def __anext__(self) -> T:
+        return await anext(self._chunks)
+
+    async def close(self) -> None:
+        """Stop reading and free the connection. Does nothing after the end."""
+        self._flow.left_as = "closed_by_caller"
+        await self._chunks.aclose()
+
+    aclose = close
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()

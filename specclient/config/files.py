@@ -1,0 +1,187 @@
+"""The file layer: finding it, reading it, and naming what is wrong with it."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import subprocess
+import tomllib
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from specclient.config.target import FIELDS
+from specclient.errors import ConfigError
+
+_TOP = ("default", "profile", "targets", "profiles", "tracing", "serve", "edit")
+_NO_TABLES: Mapping[str, Any] = {}
+
+
+class ConfigWarning(UserWarning):
+    """The configuration works, but not in a way that anyone should want."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What the file and the environment say, before a target is picked.
+
+    `targets` holds raw tables; `origins` maps a dotted key to the file (and profile) it came from;
+    `settings` are the other sections ("tracing", "serve", "edit").
+    """
+
+    path: Path | None
+    default: str | None
+    targets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+    profile: str | None = None
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    origins: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def directory(self) -> Path:
+        """What relative paths in the file are relative to."""
+        return self.path.parent if self.path else Path.cwd()
+
+
+def load_config(
+    path: str | os.PathLike[str] | None = None,
+    env: Mapping[str, str] | None = None,
+    *,
+    profile: str | None = None,
+) -> Config:
+    """Read the configuration. No file is no error; a file that was named and is not there is one."""
+    env = os.environ if env is None else env
+    found = _named(path, env) or _search()
+    tables = _read(found) if found else {}
+    _known(tables, _TOP, str(found), "")
+    chosen = profile or env.get("SPECCLIENT_PROFILE") or tables.get("profile")
+    layers = [(str(found), {key: value for key, value in tables.items() if key != "profiles"})]
+    if chosen:
+        profiles = tables.get("profiles", {})
+        if chosen not in profiles:
+            raise ConfigError(f"{found or 'configuration'}: {unknown('profile', chosen, profiles)}.")
+        _known(profiles[chosen], _TOP, str(found), f"profiles.{chosen}.")
+        layers.append((f"{found}, profile {chosen}", profiles[chosen]))
+    targets: dict[str, dict[str, Any]] = {}
+    origins: dict[str, str] = {}
+    for origin, layer in layers:
+        _merge_targets(layer, origin, targets, origins)
+    default = env.get("SPECCLIENT_TARGET") or _last(layers, "default")
+    if default is None and len(targets) == 1:
+        default = next(iter(targets))
+    if found and any("api_key" in table for table in targets.values()):
+        _warn_if_tracked(found)
+    settings: dict[str, Mapping[str, Any]] = {
+        name: {**tables.get(name, _NO_TABLES), **(layers[-1][1].get(name) or {})}
+        for name in ("tracing", "serve", "edit")
+        if name in tables or name in layers[-1][1]
+    }
+    return Config(
+        path=found,
+        default=default,
+        targets=targets,
+        settings=settings,
+        profile=chosen,
+        env=env,
+        origins=origins,
+    )
+
+
+def _last(layers: list[tuple[str, dict[str, Any]]], key: str) -> str | None:
+    values = [layer[key] for _, layer in layers if key in layer]
+    if values and not isinstance(values[-1], str):
+        raise ConfigError(f"{layers[-1][0]}: {key} is the name of a target, not {type(values[-1]).__name__}.")
+    return values[-1] if values else None
+
+
+def _merge_targets(
+    layer: Mapping[str, Any], origin: str, targets: dict[str, dict[str, Any]], origins: dict[str, str]
+) -> None:
+    section = layer.get("targets", {})
+    if not isinstance(section, Mapping):
+        raise ConfigError(f"{origin}: targets is a table of tables: write [targets.NAME].")
+    for name, table in section.items():
+        if not isinstance(table, Mapping):
+            raise ConfigError(f"{origin}: targets.{name} is a table: write [targets.{name}].")
+        _known(table, FIELDS, origin, f"targets.{name}.")
+        targets.setdefault(name, {}).update(table)
+        origins.update({f"{name}.{key}": f"{origin}: targets.{name}.{key}" for key in table})
+
+
+def _named(path: str | os.PathLike[str] | None, env: Mapping[str, str]) -> Path | None:
+    given = path or env.get("SPECCLIENT_CONFIG")
+    if not given:
+        return None
+    found = Path(given).expanduser().resolve()
+    if not found.is_file():
+        origin = "the argument" if path else "SPECCLIENT_CONFIG"
+        raise ConfigError(f"No configuration file at {found}, which {origin} names.")
+    return found
+
+
+def _search() -> Path | None:
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        own = folder / "specclient.toml"
+        if own.is_file():
+            return own
+        project = folder / "pyproject.toml"
+        if project.is_file() and b"[tool.specclient" in project.read_bytes() and _read(project):
+            return project
+    return None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        tables = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"{path} cannot be read: {error.strerror if isinstance(error, OSError) else error}."
+        ) from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not valid TOML: {str(error).rstrip('.')}.") from None
+    if path.name == "pyproject.toml":
+        tables = tables.get("tool", {}).get("specclient", {})
+    return tables
+
+
+def _known(table: Mapping[str, Any], names: tuple[str, ...], origin: str, prefix: str) -> None:
+    for key in table:
+        if key not in names:
+            raise ConfigError(f"{origin}: {unknown('key', key, names, prefix)}.")
+
+
+def unknown(kind: str, name: str, known: Any, prefix: str = "") -> str:
+    """The clause that says that a name is not known, with those that are close."""
+    close = difflib.get_close_matches(name, list(known), n=2)
+    hint = f"did you mean {' or '.join(close)}?" if close else f"known are {', '.join(known) or 'none'}"
+    return f"there is no {kind} {prefix}{name}; {hint}"
+
+
+def unknown_target(config: Config, name: str, origin: str) -> ConfigError:
+    """The error for a target that is not in the configuration."""
+    if config.path is None:
+        return ConfigError(f"No configuration file was found, so there is no target {name} ({origin}).")
+    return ConfigError(f"{config.path}: {unknown('target', name, config.targets)} ({origin}).")
+
+
+def _warn_if_tracked(path: Path) -> None:
+    try:
+        tracked = subprocess.run(
+            ["git", "ls-files", "--error-unmatch", path.name],
+            cwd=path.parent,
+            capture_output=True,
+            timeout=5,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return
+    if tracked.returncode == 0:
+        warnings.warn(
+            f"{path} holds an api_key and is tracked by git: move the key to the environment (api_key_env), "
+            f"a file (api_key_file) or a command (api_key_command), and replace it at the provider.",
+            ConfigWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,108 @@
+"""Where an API key comes from. Its value leaves this room only inside a SecretStr."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from pydantic import SecretStr
+
+from specclient.config.target import Target
+from specclient.errors import ConfigError
+
+MASK = "**********"
+_COMMAND_SECONDS = 30.0
+
+
+def api_key(
+    target: Target, env: Mapping[str, str], *, key_env: Sequence[str] = (), directory: Path | None = None
+) -> SecretStr | None:
+    """The key of a target, or None where it needs none.
+
+    The source that the target names (`api_key`, `api_key_env`, `api_key_file`, `api_key_command`; one of
+    them) comes before the variables that its provider documents (`key_env`). Raises ConfigError when a
+    named source has no key, or when the provider needs a key and there is none.
+    """
+    if target.api_key is not None:
+        return target.api_key
+    where = f"target {target.name!r}"
+    if target.api_key_env:
+        if value := env.get(target.api_key_env, "").strip():
+            return SecretStr(value)
+        raise ConfigError(f"No API key for {where}: set the environment variable {target.api_key_env}.")
+    if target.api_key_file:
+        return _from_file(Path(target.api_key_file).expanduser(), directory, where)
+    if target.api_key_command:
+        return _from_command(target.api_key_command, directory, where)
+    for name in key_env:
+        if value := env.get(name, "").strip():
+            return SecretStr(value)
+    if key_env:
+        raise ConfigError(
+            f"No API key for {where} (provider {target.provider}): set the environment variable "
+            f"{' or '.join(key_env)}, pass api_key=, or name a source in the configuration (api_key_env, "
+            f"api_key_file, api_key_command). Provider 'local' needs none."
+        )
+    return None
+
+
+def _from_file(path: Path, directory: Path | None, where: str) -> SecretStr:
+    path = path if path.is_absolute() else (directory or Path.cwd()) / path
+    try:
+        value = path.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        raise ConfigError(f"The api_key_file of {where} cannot be read: {path}.") from None
+    if not value:
+        raise ConfigError(f"The api_key_file of {where} is empty: {path}.")
+    return SecretStr(value)
+
+
+def _from_command(command: str | tuple[str, ...], directory: Path | None, where: str) -> SecretStr:
+    words = shlex.split(command) if isinstance(command, str) else list(command)
+    label = words[0] if words else ""
+    try:
+        done = subprocess.run(
+            words, cwd=directory, capture_output=True, timeout=_COMMAND_SECONDS, check=False, text=True
+        )
+    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"The api_key_command of {where} ({label}) did not work: {type(error).__name__}."
+        ) from None
+    value = done.stdout.strip()
+    if done.returncode or not value:
+        problem = f"ended with exit code {done.returncode}" if done.returncode else "printed nothing"
+        raise ConfigError(f"The api_key_command of {where} ({label}) {problem}.")
+    return SecretStr(value)
+
+
+def masked(name: str, value: Any) -> str:
+    """A field's value as text that may be shown."""
+    if value is None or value in ((), {}):
+        return ""
+    if isinstance(value, SecretStr):
+        return MASK
+    if name == "headers":
+        return ", ".join(f"{key}: {MASK}" for key in value)
+    if name == "api_key_command":
+        return (shlex.split(value)[0] if isinstance(value, str) else value[0]) + " …"
+    if name in ("proxy", "base_url"):
+        return without_password(value)
+    if name == "timeout":
+        return ", ".join(f"{key} {limit:g} s" for key, limit in value.model_dump(exclude_none=True).items())
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}={item}" for key, item in value.items())
+    return str(value)
+
+
+def without_password(url: str) -> str:
+    """An address without the user and password that it may hold."""
+    parts = urlsplit(url)
+    if "@" not in parts.netloc:
+        return url
+    return urlunsplit(parts._replace(netloc=f"{MASK}@{parts.netloc.rpartition('@')[2]}"))

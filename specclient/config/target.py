@@ -1,0 +1,168 @@
+"""What a target is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+
+Limit = Annotated[float, Field(gt=0)] | None
+
+
+class Timeout(BaseModel):
+    """The limits of a call, in seconds; None switches one off.
+
+    `connect` to an open connection, TLS included; `write` one piece of the request; `pool` a free
+    connection; `first_byte` from the request sent to the response's headers; `first_content` from there
+    to the first content; `content_idle` between two pieces of content (keep-alive comments and empty
+    frames are not content); `total` the whole call with its retries and fallbacks.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    connect: Limit = 5.0
+    write: Limit = 600.0
+    pool: Limit = 600.0
+    first_byte: Limit = 600.0
+    first_content: Limit = 600.0
+    content_idle: Limit = 120.0
+    total: Limit = None
+
+    @classmethod
+    def of(cls, value: Any) -> Timeout:
+        """A number (every limit but `total`), None (no limits), a table, a Timeout or an httpx Timeout."""
+        if isinstance(value, Timeout):
+            return value
+        if value is None or isinstance(value, int | float):
+            connect = value if value is None else min(float(value), 5.0)
+            return cls(
+                connect=connect,
+                write=value,
+                pool=value,
+                first_byte=value,
+                first_content=value,
+                content_idle=value,
+            )
+        if isinstance(value, Mapping):
+            return cls(**value)
+        read = value.read
+        return cls(
+            connect=value.connect,
+            write=value.write,
+            pool=value.pool,
+            first_byte=read,
+            first_content=read,
+            content_idle=read,
+        )
+
+
+class TargetFields(BaseModel):
+    """The fields that a file, the environment or an argument may set, and what they may hold."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    provider: str | None = None
+    model: str | None = None
+    base_url: str | None = None
+    api_key: SecretStr | None = None
+    api_key_env: str | None = None
+    api_key_file: str | None = None
+    api_key_command: str | tuple[str, ...] | None = None
+    api_version: str | None = None
+    organization: str | None = None
+    project: str | None = None
+    headers: dict[str, str] = {}
+    query: dict[str, str] = {}
+    fallback: tuple[str, ...] = ()
+    on_unsupported: Literal["withhold", "error", "local"] = "withhold"
+    prefer_prediction: bool = False
+    timeout: Timeout = Timeout()
+    max_retries: Annotated[int, Field(ge=0)] = 2
+    retry_after_content: bool = False
+    max_response_bytes: Annotated[int, Field(gt=0)] = 256 * 1024 * 1024
+    propagate: Literal["auto", "always", "never"] = "auto"
+    proxy: str | None = None
+    verify: bool = True
+    overrides: dict[str, Any] = {}
+    dtype: Literal["auto", "bfloat16", "float32", "int8"] = "auto"
+    device: str = "auto"
+    draft_model: str | None = None
+    max_context: Annotated[int, Field(gt=0)] | None = None
+    prices: dict[str, float] = {}
+    tags: dict[str, str] = {}
+
+    @field_validator("timeout", mode="before")
+    @classmethod
+    def _timeout(cls, value: Any) -> Timeout:
+        return Timeout.of(value)
+
+    @field_validator("fallback", mode="before")
+    @classmethod
+    def _fallback(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, str) else value
+
+
+FIELDS: tuple[str, ...] = tuple(TargetFields.model_fields)
+"""Names of the fields of a target, in the order in which `specclient config show` prints them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A resolved target. `origins` maps a field to the layer that its value came from.
+
+    `retry_after_content` allows a stream that broke after content to be asked again; the new text has
+    to begin with what was already given, else the call fails. `prices` are per million tokens
+    (`input`, `output`). `dtype`, `device`, `draft_model` and `max_context` are for provider `local`.
+    """
+
+    name: str
+    provider: str
+    model: str | None = None
+    base_url: str | None = None
+    api_key: SecretStr | None = None
+    api_key_env: str | None = None
+    api_key_file: str | None = None
+    api_key_command: str | tuple[str, ...] | None = None
+    api_version: str | None = None
+    organization: str | None = None
+    project: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    query: Mapping[str, str] = field(default_factory=dict)
+    fallback: tuple[str, ...] = ()
+    on_unsupported: Literal["withhold", "error", "local"] = "withhold"
+    prefer_prediction: bool = False
+    timeout: Timeout = field(default_factory=Timeout)
+    max_retries: int = 2
+    retry_after_content: bool = False
+    max_response_bytes: int = 256 * 1024 * 1024
+    propagate: Literal["auto", "always", "never"] = "auto"
+    proxy: str | None = field(default=None, repr=False)
+    verify: bool = True
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    dtype: Literal["auto", "bfloat16", "float32", "int8"] = "auto"
+    device: str = "auto"
+    draft_model: str | None = None
+    max_context: int | None = None
+    prices: Mapping[str, float] = field(default_factory=dict)
+    tags: Mapping[str, str] = field(default_factory=dict)
+    origins: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def engine(self) -> dict[str, Any]:
+        """The options that the embedded engine is loaded with."""
+        return {
+            "dtype": self.dtype,
+            "device": self.device,
+            "draft_model": self.draft_model,
+            "max_context": self.max_context,
+        }
+
+    def shown(self) -> dict[str, tuple[str, str]]:
+        """Field -> (value as text, origin), secrets masked: what `specclient config show` prints."""
+        from specclient.config.keys import masked
+
+        return {
+            name: (masked(name, getattr(self, name)), self.origins.get(name, "default")) for name in FIELDS
+        }

@@ -1,0 +1,186 @@
+"""A target made ready: its facts, its key, its transport, and what was learnt about it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from pydantic import SecretStr
+
+from specclient.config import Config, Target, Timeout, api_key
+from specclient.core.breaker import Breaker
+from specclient.core.http import DEFAULT_HEADERS, Send
+from specclient.core.learned import Learned
+from specclient.core.plan import Plan, Policy
+from specclient.errors import ConfigError
+from specclient_providers import EndpointFacts, OverrideError, UnknownProvider, resolve
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallOptions:
+    """What one call sets apart from its body. None means: as the target says.
+
+    `idempotency_key` is sent as `Idempotency-Key` with every try at one target.
+    """
+
+    timeout: Timeout | None = None
+    max_retries: int | None = None
+    headers: Mapping[str, str | None] = field(default_factory=dict, repr=False)
+    query: Mapping[str, Any] = field(default_factory=dict)
+    idempotency_key: str | None = None
+    adapter: str = "client"
+
+
+class Destination:
+    """One target of a client, with everything that its calls share. `transport` opens exchanges."""
+
+    def __init__(
+        self, target: Target, config: Config, transport: Any, *, learned: Learned | None = None
+    ) -> None:
+        self.target = target
+        self.transport = transport
+        self.breaker = Breaker()
+        self.learned = learned or Learned()
+        self._facts: dict[tuple[str, str | None, date], EndpointFacts] = {}
+        endpoint = self.facts("chat", target.model)
+        self.key: SecretStr | None = (
+            None
+            if endpoint.in_process
+            else api_key(target, config.env, key_env=endpoint.key_env, directory=config.directory)
+        )
+        if not endpoint.in_process and endpoint.base_url is None:
+            raise ConfigError(
+                f"Target {target.name!r} has no base_url, and provider {target.provider} has none of its own."
+            )
+
+    @property
+    def name(self) -> str:
+        return self.target.name
+
+    def facts(self, api: str, model: str | None) -> EndpointFacts:
+        """The facts for an API kind and model, today. Raises ConfigError for a wrong provider or override."""
+        place = (api, model, date.today())
+        if place not in self._facts:
+            target = self.target
+            try:
+                self._facts[place] = resolve(
+                    target.provider,
+                    model=model,
+                    api=api,
+                    api_version=target.api_version,
+                    base_url=target.base_url,
+                    overrides=target.overrides,
+                    origin=target.origins.get("overrides"),
+                )
+            except UnknownProvider as error:
+                raise ConfigError(f"{target.origins.get('provider', 'argument')}: {error}") from None
+            except OverrideError as error:
+                raise ConfigError(str(error)) from None
+        return self._facts[place]
+
+    @property
+    def address(self) -> tuple[str | None, int | None]:
+        """Host and port of the endpoint; (None, None) in process."""
+        parts = urlsplit(self.facts("chat", self.target.model).base_url or "")
+        return parts.hostname, parts.port or {"https": 443, "http": 80}.get(parts.scheme)
+
+    @property
+    def policy(self) -> Policy:
+        return Policy(on_unsupported=self.target.on_unsupported)
+
+    def send(self, plan: Plan, options: CallOptions, extra: Mapping[str, str]) -> Send:
+        """The wire request of a plan; `extra` are headers of the call's own (trace context)."""
+        if plan.facts.in_process:
+            return Send("POST", "local:", {}, streamed=plan.body.get("stream") is True, plan=plan)
+        if not plan.path:
+            raise ConfigError(
+                f"{plan.facts.title} has no {plan.facts.api} API of OpenAI's shape (target {self.name!r})."
+            )
+        return self.request(
+            "POST",
+            plan.path,
+            body=encoded(plan.body),
+            query=plan.query,
+            headers={**plan.headers, **extra},
+            options=options,
+            streamed=plan.body.get("stream") is True,
+        )
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        options: CallOptions,
+        body: bytes = b"",
+        query: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        streamed: bool = False,
+    ) -> Send:
+        """A request to this target's endpoint, with its key and the headers of every layer."""
+        facts = self.facts("chat", self.target.model)
+        parts = urlsplit(facts.base_url or "")
+        merged = {**(query or {}), **self.target.query, **options.query}
+        url = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}{path}"
+        if merged:
+            url += "?" + urlencode({k: v for k, v in merged.items() if v is not None}, doseq=True)
+        return Send(
+            method,
+            url,
+            self._headers(facts, headers or {}, options, body=bool(body), streamed=streamed),
+            body,
+            streamed,
+            self.target.max_response_bytes,
+        )
+
+    def _headers(
+        self,
+        facts: EndpointFacts,
+        plan: Mapping[str, str],
+        options: CallOptions,
+        *,
+        body: bool,
+        streamed: bool,
+    ) -> dict[str, str]:
+        target = self.target
+        headers: dict[str, str] = dict(DEFAULT_HEADERS)
+        if body:
+            headers["content-type"] = "application/json"
+        if streamed:
+            headers["accept"] = "text/event-stream"
+        if self.key is not None:
+            headers[facts.auth.header.lower()] = facts.auth.value(self.key.get_secret_value())
+        if target.organization:
+            headers["openai-organization"] = target.organization
+        if target.project:
+            headers["openai-project"] = target.project
+        if options.idempotency_key:
+            headers["idempotency-key"] = options.idempotency_key
+        for layer in (plan, target.headers, options.headers):
+            for name, value in layer.items():
+                if value is None:
+                    headers.pop(name.lower(), None)
+                else:
+                    headers[name.lower()] = value
+        return headers
+
+
+def encoded(body: Mapping[str, Any]) -> bytes:
+    """A body as JSON. Raises ConfigError for what JSON cannot say, naming the key and never the value."""
+    try:
+        return json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    except UnicodeEncodeError:
+        return json.dumps(body, separators=(",", ":"), allow_nan=False).encode()  # lone surrogates, escaped
+    except (TypeError, ValueError):
+        for key, value in body.items():
+            try:
+                json.dumps(value, allow_nan=False)
+            except (TypeError, ValueError) as error:
+                raise ConfigError(
+                    f"The value of {key!r} cannot be sent as JSON: {type(error).__name__}."
+                ) from None
+        raise ConfigError("The request cannot be sent as JSON.") from None

@@ -1,0 +1,187 @@
+"""The two drivers of a `Flow`: they perform what it asks for, one blocking, one awaiting.
+
+flow = Flow(request, destinations)
+drive.begin(flow)                    # plain: flow.result is there; stream: its headers came
+for chunk in drive.chunks(flow): …   # a stream's objects, the last one with the report
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Generator
+from contextlib import nullcontext
+from typing import Any
+
+from specclient.core.fetch import Fetch
+from specclient.core.flow import Close, Flow, Op, Open, Read, Ready, Sleep
+from specclient.errors import APIError
+from specclient.report import Report
+
+
+def begin(flow: Flow | Fetch) -> None:
+    """Run until the answer is whole, or until a stream's headers came."""
+    _advance(flow, to_headers=True)
+
+
+def _advance(flow: Flow | Fetch, *, to_headers: bool = False) -> None:
+    steps, result, error = flow.steps, None, None
+    try:
+        while True:
+            op = steps.send(result) if error is None else steps.throw(error)
+            result, error = None, None
+            if isinstance(op, Ready):
+                if to_headers:
+                    return
+                continue
+            try:
+                result = _perform(op)
+            except BaseException as raised:
+                error = raised
+    except StopIteration:
+        return
+
+
+def _perform(op: Op) -> Any:
+    if isinstance(op, Read):
+        exchange: Any = op.exchange
+        return exchange.read_text() if op.text else exchange.read()
+    if isinstance(op, Open):
+        with op.call.current() if op.call is not None else nullcontext():
+            return op.destination.transport.open(op.send, op.wire)
+    if isinstance(op, Close):
+        return op.exchange.close()
+    if isinstance(op, Sleep):
+        return time.sleep(op.seconds)
+    raise AssertionError(op)
+
+
+def chunks(flow: Flow) -> Generator[tuple[dict[str, Any], Report | None]]:
+    """The objects of a stream that has begun; the last one comes with the report.
+
+    Leaving the loop early, an error and garbage collection all end the call once and close the exchange.
+    """
+    out: dict[str, Any] | None
+    try:
+        while True:
+            try:
+                _advance(flow)
+                answer, read = flow.begun
+                for out in flow.held:
+                    yield out, None
+                event = answer.event
+                while not answer.over:
+                    objects = read()
+                    if objects is None:
+                        break
+                    for obj in objects:
+                        out = event(obj)
+                        if out is not None:
+                            yield out, None
+                last = answer.end()
+                yield last, flow.complete()
+                return
+            except APIError as error:
+                if not flow.again(error):
+                    raise
+    except GeneratorExit:
+        flow.interrupted(None, flow.left_as)
+        raise
+    except BaseException as error:
+        flow.interrupted(error)
+        raise
+    finally:
+        flow.steps.close()
+        _leave(flow)
+
+
+def _leave(flow: Flow) -> None:
+    exchange, answer = flow.exchange, flow.answer
+    if exchange is None:
+        return
+    if answer is not None and answer.done:
+        exchange.drain()
+    exchange.close()
+
+
+async def abegin(flow: Flow | Fetch) -> None:
+    """The async twin of `begin`."""
+    await _aadvance(flow, to_headers=True)
+
+
+async def _aadvance(flow: Flow | Fetch, *, to_headers: bool = False) -> None:
+    steps, result, error = flow.steps, None, None
+    try:
+        while True:
+            op = steps.send(result) if error is None else steps.throw(error)
+            result, error = None, None
+            if isinstance(op, Ready):
+                if to_headers:
+                    return
+                continue
+            try:
+                result = await _aperform(op)
+            except BaseException as raised:
+                error = raised
+    except StopIteration:
+        return
+
+
+async def _aperform(op: Op) -> Any:
+    if isinstance(op, Read):
+        exchange: Any = op.exchange
+        return await (exchange.read_text() if op.text else exchange.read())
+    if isinstance(op, Open):
+        with op.call.current() if op.call is not None else nullcontext():
+            return await op.destination.transport.open(op.send, op.wire)
+    if isinstance(op, Close):
+        close: Any = op.exchange.close
+        return await close()
+    if isinstance(op, Sleep):
+        return await asyncio.sleep(op.seconds)
+    raise AssertionError(op)
+
+
+async def achunks(flow: Flow) -> AsyncGenerator[tuple[dict[str, Any], Report | None]]:
+    """The async twin of `chunks`."""
+    out: dict[str, Any] | None
+    try:
+        while True:
+            try:
+                await _aadvance(flow)
+                answer, read = flow.begun
+                for out in flow.held:
+                    yield out, None
+                event = answer.event
+                while not answer.over:
+                    objects = await read()
+                    if objects is None:
+                        break
+                    for obj in objects:
+                        out = event(obj)
+                        if out is not None:
+                            yield out, None
+                last = answer.end()
+                yield last, flow.complete()
+                return
+            except APIError as error:
+                if not flow.again(error):
+                    raise
+    except GeneratorExit:
+        flow.interrupted(None, flow.left_as)
+        raise
+    except BaseException as error:
+        flow.interrupted(error)
+        raise
+    finally:
+        flow.steps.close()
+        await _aleave(flow)
+
+
+async def _aleave(flow: Flow) -> None:
+    exchange, answer = flow.exchange, flow.answer
+    if exchange is None:
+        return
+    if answer is not None and answer.done:
+        await exchange.drain()
+    await exchange.close()

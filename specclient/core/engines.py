@@ -1,0 +1,89 @@
+"""The engines of this process: one for each model and set of options, loaded once, shared by all clients."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from specclient.errors import APIConnectionError, BadRequestError, ConfigError
+
+_lock = threading.Lock()
+_loading: dict[tuple[Any, ...], threading.Lock] = {}
+_engines: dict[tuple[Any, ...], Any] = {}
+_progress: Callable[[Any], None] | None = None
+
+
+def on_progress(callback: Callable[[Any], None] | None) -> None:
+    """Show the progress of downloads, conversions and loading from now on (`specclient_engine.Progress`)."""
+    global _progress
+    _progress = callback
+
+
+def shared(model: str, options: Mapping[str, Any]) -> Any:
+    """The engine for a model; two callers that need the same one wait for one loading.
+
+    Raises ConfigError when the engine is not installed, or the model cannot be found, read or fitted.
+    """
+    key = (os.getpid(), model, *sorted(options.items()))
+    with _lock:
+        if key in _engines:
+            return _engines[key]
+        gate = _loading.setdefault(key, threading.Lock())
+    with gate:
+        with _lock:
+            if key in _engines:
+                return _engines[key]
+        engine = _load(model, options)
+        with _lock:
+            _engines[key] = engine
+        return engine
+
+
+def close_all() -> None:
+    """Close every engine of this process; the next call loads anew."""
+    with _lock:
+        engines = [engine for key, engine in _engines.items() if key[0] == os.getpid()]
+        _engines.clear()
+    for engine in engines:
+        engine.close()
+
+
+def _load(model: str, options: Mapping[str, Any]) -> Any:
+    try:
+        from specclient_engine import Engine
+        from specclient_engine.errors import EngineError
+    except ImportError as error:
+        raise _not_installed(error) from None
+    try:
+        return Engine.load(model, progress=_progress, **options)
+    except ImportError as error:
+        raise _not_installed(error) from None
+    except EngineError as error:
+        raise ConfigError(str(error)) from error
+
+
+def _not_installed(error: ImportError) -> ConfigError:
+    return ConfigError(
+        f"Provider 'local' needs the embedded engine's libraries ({error.name} is missing): "
+        f"pip install 'specclient[local]'."
+    )
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """The engine's errors as the client's: what cannot be asked is a 400, what broke is a lost connection."""
+    from specclient_engine.errors import ContextTooLong, EngineError, NotEnoughMemory, UnsupportedRequest
+
+    try:
+        yield
+    except ContextTooLong as error:
+        raise BadRequestError(str(error), status_code=400, code="context_length_exceeded") from error
+    except UnsupportedRequest as error:
+        raise BadRequestError(str(error), status_code=400, code="unsupported") from error
+    except NotEnoughMemory as error:
+        raise BadRequestError(str(error), status_code=400, code="not_enough_memory") from error
+    except EngineError as error:
+        raise APIConnectionError(f"The embedded engine failed: {error}") from error

@@ -1,0 +1,208 @@
+"""One attempt's answer, whatever carries it.
+
+`read()` returns the next parsed JSON objects of the answer, an empty list for bytes that were no event
+(a keep-alive), `DONE` as an element where the stream said that it is over, and None at its end. A plain
+answer is one object. `HttpExchange` and its async twin share `Body`, which turns bytes into objects and
+does no I/O; `local.py` has the exchange of the embedded engine.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from specclient.core.sse import SSEReader
+from specclient.core.wire import Wire
+from specclient.errors import APIResponseValidationError
+
+
+class _Done:
+    def __repr__(self) -> str:
+        return "DONE"
+
+
+DONE: Any = _Done()
+"""What `read()` gives for `data: [DONE]`."""
+
+ERROR_BODY_BYTES = 1024 * 1024
+DRAIN_BYTES = 64 * 1024
+
+
+class Exchange(Protocol):
+    """An answer being read by a synchronous caller."""
+
+    status: int
+    headers: Mapping[str, str]
+    wire: Wire
+    stats: Any
+    """The embedded engine's account at the end; None over HTTP."""
+
+    def read(self) -> list[Any] | None: ...
+
+    def read_text(self) -> str:
+        """The whole body as text, cut at 1 MiB: for error pages."""
+        ...
+
+    def drain(self) -> None:
+        """After [DONE]: read the rest for a moment, so that the connection can be used again, and close."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class AsyncExchange(Protocol):
+    """An answer being read by an asynchronous caller."""
+
+    status: int
+    headers: Mapping[str, str]
+    wire: Wire
+    stats: Any
+
+    async def read(self) -> list[Any] | None: ...
+
+    async def read_text(self) -> str: ...
+
+    async def drain(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class Body:
+    """Bytes of a response -> JSON objects. `streamed` is what the caller asked for.
+
+    A server may answer a streaming request with one JSON object (many do for errors): it is then given
+    as it is. Raises APIResponseValidationError for anything that is no answer.
+    """
+
+    def __init__(self, headers: Mapping[str, str], *, streamed: bool, limit: int, wire: Wire) -> None:
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        self._html = kind in ("text/html", "application/xhtml+xml")
+        self._events = kind == "text/event-stream" or (
+            streamed and not self._html and not kind.endswith("json")
+        )
+        self._reader = SSEReader()
+        self._unpack = _decoder(headers.get("content-encoding", ""))
+        self._pieces: list[bytes] = []
+        self._left = limit
+        self._limit = limit
+        self._wire = wire
+        if self._events and not streamed:
+            raise APIResponseValidationError(
+                "The endpoint answered a plain request with an event stream; ask with stream=True."
+            )
+
+    def feed(self, block: bytes) -> list[Any]:
+        """The objects that `block` completes."""
+        if self._unpack is not None:
+            block = self._unpack(block, self._left + 1)
+        self._left -= len(block)
+        if self._left < 0:
+            raise APIResponseValidationError(
+                f"The answer is larger than {self._limit} bytes (max_response_bytes); reading was stopped."
+            )
+        if not self._events:
+            self._pieces.append(block)
+            if block and not block.isspace():
+                self._wire.touch()
+            return []
+        try:
+            events = self._reader.feed(block)
+        except ValueError as error:
+            raise APIResponseValidationError(f"The stream cannot be read: {error}.") from None
+        return [value for _, data in events if (value := _parse_event(data)) is not None]
+
+    def end(self) -> list[Any]:
+        """The objects that only the end of the body completes."""
+        if self._events:
+            return []
+        content = b"".join(self._pieces)
+        try:
+            return [json.loads(content)]
+        except ValueError:
+            raise APIResponseValidationError(_no_json(content, self._html)) from None
+
+    def text(self) -> str:
+        """What came of a plain body, decoded."""
+        return b"".join(self._pieces).decode("utf-8", "replace")
+
+
+class ErrorBody(Body):
+    """The body of an error: text, cut at its limit, never an error by itself."""
+
+    def __init__(self, headers: Mapping[str, str], wire: Wire) -> None:
+        super().__init__(
+            {**headers, "content-type": "text/plain"}, streamed=False, limit=ERROR_BODY_BYTES, wire=wire
+        )
+
+    def feed(self, block: bytes) -> list[Any]:
+        """Keep what fits."""
+        if self._unpack is not None:
+            block = self._unpack(block, self._left + 1)
+        self._pieces.append(block[: max(self._left, 0)])
+        self._left -= len(block)
+        return []
+
+    @property
+    def full(self) -> bool:
+        return self._left <= 0
+
+
+def _parse_event(data: bytes) -> Any:
+    if data.startswith(b"[DONE]"):
+        return DONE
+    try:
+        value = json.loads(data)
+    except ValueError:
+        if data.startswith(b":"):  # a comment that a proxy wrapped into a data line
+            return None
+        raise APIResponseValidationError(
+            f"The stream holds an event of {len(data)} bytes that is not JSON."
+        ) from None
+    return value if isinstance(value, dict) else None
+
+
+def _no_json(content: bytes, html: bool) -> str:
+    if html or content.lstrip()[:1] == b"<":
+        return "The endpoint answered with an HTML page instead of JSON; check base_url."
+    if not content.strip():
+        return "The endpoint answered with an empty body."
+    return f"The endpoint answered with {len(content)} bytes that are not JSON."
+
+
+def _decoder(encoding: str) -> Any:
+    """A function (block, max_bytes) -> bytes for a content-encoding; None for identity."""
+    name = encoding.strip().lower()
+    if name in ("", "identity"):
+        return None
+    if name in ("gzip", "x-gzip"):
+        return _Inflate(31)
+    if name == "deflate":
+        return _Inflate(15)
+    raise APIResponseValidationError(
+        f"The endpoint answered in content-encoding {name}, which was not asked for."
+    )
+
+
+class _Inflate:
+    """Streaming gzip or zlib, never more than asked for at once: a small body may unpack to gigabytes."""
+
+    def __init__(self, wbits: int) -> None:
+        self._wbits = wbits
+        self._unpack = zlib.decompressobj(wbits)
+        self._first = True
+
+    def __call__(self, block: bytes, limit: int) -> bytes:
+        if not block:
+            return b""
+        try:
+            out = self._unpack.decompress(block, limit)
+        except zlib.error:
+            if self._first and self._wbits == 15:  # "deflate" without its zlib header, as some servers send
+                self._unpack = zlib.decompressobj(-15)
+                self._wbits = -15
+                return self(block, limit)
+            raise APIResponseValidationError("The answer's compressed body is damaged.") from None
+        self._first = False
+        return out

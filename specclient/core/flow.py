@@ -1,0 +1,395 @@
+"""One call: its tries, its targets, and its one end. No I/O.
+
+`Flow.steps` is a generator that yields operations (`Sleep`, `Open`, `Read`, `Close`) and is sent their
+results or thrown their errors; `drive.py` performs them, once for sync and once for async. It returns
+when a plain answer is whole, or when a stream has its first content: until then nothing was given to
+the caller, so a try may be repeated. `READY` is yielded once, when a stream's headers came.
+
+What goes on and what does not: `retry.py` decides for one target, `_goes_on` for the next one, and
+anything that is no APIError (an interrupt, a cancelled task, a bug) passes through at once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from specclient import tracing
+from specclient.core.answer import Answer
+from specclient.core.breaker import counts_as_failure
+from specclient.core.destination import CallOptions, Destination
+from specclient.core.errors import Scrubber, error_of_status
+from specclient.core.exchange import AsyncExchange, Exchange
+from specclient.core.http import Send
+from specclient.core.ledger import Ledger
+from specclient.core.plan import Plan, build_plan
+from specclient.core.retry import Retries
+from specclient.core.timeline import NANOSECONDS
+from specclient.core.wire import Wire
+from specclient.errors import APIError, APIStatusError, APITimeoutError, ConfigError
+from specclient.prediction import Prediction
+from specclient.report import Reason, Report
+from specclient.tracing import Call, CallOutcome, TracingOptions, outcome_of
+from specclient_providers import refuses_prediction
+
+AnyExchange = Exchange | AsyncExchange
+
+
+@dataclass(frozen=True, slots=True)
+class Sleep:
+    """Wait before the next try."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Send the request; the result is an exchange. Make the call's span current meanwhile."""
+
+    destination: Destination
+    send: Send
+    wire: Wire
+    call: Call | None
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Read the next objects of an exchange, or with `text` its whole body as text."""
+
+    exchange: AnyExchange
+    text: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    exchange: AnyExchange
+
+
+class Ready:
+    """A stream's headers came."""
+
+
+READY = Ready()
+Op = Sleep | Open | Read | Close | Ready
+Steps = Generator[Op, Any, None]
+
+
+class Flow:
+    """One call over one or more destinations. Make one, then drive it with `drive`.
+
+    `request` is OpenAI's shape and holds only what the caller set. After a plain call `result` is the
+    body and `report` its report; during a stream `exchange`, `answer` and `held` are for the driver.
+    """
+
+    def __init__(
+        self,
+        request: Mapping[str, Any],
+        destinations: Sequence[Destination],
+        *,
+        prediction: Prediction | None = None,
+        api: str = "chat",
+        options: CallOptions = CallOptions(),  # noqa: B008  frozen
+        tracing_options: TracingOptions = tracing.DEFAULT_OPTIONS,
+    ) -> None:
+        self.request = request
+        self.prediction = prediction
+        self.api = api
+        self.options = options
+        self.streamed = request.get("stream") is True
+        self.destinations = list(destinations)
+        self.result: dict[str, Any] | None = None
+        self.exchange: Any = None
+        self.answer: Answer | None = None
+        self.held: list[dict[str, Any]] = []
+        self.headers: Mapping[str, str] = {}
+        self.status: int | None = None
+        self.left_as: CallOutcome = "abandoned"
+        """How a stream ends that is left early: its owner says "closed_by_caller" when it closes it."""
+        self.given = ""
+        """What the caller was given by a stream that broke and is being repeated."""
+        self.ledger = Ledger(tracing_options, targets=len(self.destinations), adapter=options.adapter)
+        total = self._timeout(self.destinations[0]).total
+        self._deadline = None if total is None else self.ledger.begun + int(total * NANOSECONDS)
+        self._ready = False
+        self.current = self.destinations[0]
+        self._asked: tuple[Destination, Plan, Call, Retries] | None = None
+        self.steps: Steps = self._run()
+
+    @property
+    def report(self) -> Report | None:
+        return self.ledger.report
+
+    @property
+    def begun(self) -> tuple[Answer, Any]:
+        """The answer and its exchange's `read`, once a stream has its first content."""
+        assert self.answer is not None
+        return self.answer, self.exchange.read
+
+    # The whole call
+
+    def _run(self) -> Steps:
+        failures: list[tuple[str, APIError]] = []
+        waiting = self._ordered()
+        try:
+            while True:
+                destination = waiting.pop(0)
+                if waiting and not destination.breaker.allows():
+                    self.ledger.note(
+                        "circuit_open", f"Target {destination.name} was passed over: it failed repeatedly."
+                    )
+                    continue
+                try:
+                    yield from self._at(destination)
+                except APIError as error:
+                    self._settle(error)
+                    failures.append((destination.name, error))
+                    if not waiting or not self._goes_on(error):
+                        raise _combined(failures) from error.__cause__
+                except ConfigError as error:  # this target cannot take the request; another may
+                    if not waiting:
+                        raise
+                    self.ledger.note("target_unfit", f"Target {destination.name} was passed over: {error}")
+                else:
+                    return
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            self._settle(error)
+            self.ledger.close(error)
+            raise
+
+    def _ordered(self) -> list[Destination]:
+        """The targets in the order to try; those that can use the prediction first, where that is asked."""
+        if len(self.destinations) == 1 or not self.destinations[0].target.prefer_prediction:
+            return list(self.destinations)
+        if self.prediction is None and self.request.get("prediction") is None:
+            return list(self.destinations)
+        return sorted(self.destinations, key=lambda destination: not self._can_predict(destination))
+
+    def _can_predict(self, destination: Destination) -> bool:
+        try:
+            return self._planned(destination).outcome not in ("withheld", "none")
+        except (APIError, ConfigError):
+            return False
+
+    def _goes_on(self, error: APIError) -> bool:
+        """Whether the next target may be tried: not once content was given, nor when the time is up."""
+        if error.partial or self.given or (isinstance(error, APITimeoutError) and error.limit == "total"):
+            return False
+        left = self._left()
+        return left is None or left > 0
+
+    # One target
+
+    def _at(self, destination: Destination) -> Steps:
+        self.current = destination
+        plan = self._planned(destination)
+        if plan.reroute_local and (local := self._local()) is not None:
+            self.ledger.notes += plan.reasons
+            destination = self.current = local
+            plan = self._planned(local)
+        call = self.ledger.target(destination, plan, streamed=self.streamed)
+        yield from self._until_answered(destination, plan, call, Retries(self._max_retries(destination)))
+
+    def _until_answered(self, destination: Destination, plan: Plan, call: Call, retries: Retries) -> Steps:
+        waited = 0.0
+        while True:
+            self._asked = (destination, plan, call, retries)
+            try:
+                yield from self._once(destination, plan, call, waited)
+            except APIError as error:
+                if error.partial:
+                    raise
+                waited = 0.0
+                if self._refused(plan, error):
+                    plan = plan.without_prediction(self._learn(destination, plan, error))
+                    self.ledger.replanned(plan)
+                    continue
+                wait = retries.after(error, self._left())
+                if wait is None:
+                    raise
+                self.ledger.timeline.waited(wait)
+                yield Sleep(wait)
+                waited = wait
+            else:
+                return
+
+    def _planned(self, destination: Destination) -> Plan:
+        """The plan for one target, built anew: shape, key and the limit's name differ by target."""
+        asked = self.request.get("model") if destination is self.destinations[0] else None
+        model = asked or destination.target.model
+        facts = destination.facts(self.api, model)
+        if model is None and not facts.in_process:
+            raise ConfigError(f"No model for target {destination.name!r}: pass model= or configure it.")
+        return build_plan(
+            {**self.request, "model": model} if model else self.request,
+            facts=facts,
+            prediction=self.prediction,
+            policy=destination.policy,
+            learned=destination.learned,
+            api=self.api,
+        )
+
+    def _local(self) -> Destination | None:
+        return next((d for d in self.destinations if d.target.provider == "local"), None)
+
+    def _refused(self, plan: Plan, error: APIError) -> bool:
+        return (
+            plan.outcome not in ("withheld", "none")
+            and isinstance(error, APIStatusError)
+            and refuses_prediction(error.status_code, error.body)
+        )
+
+    def _learn(self, destination: Destination, plan: Plan, error: APIError) -> Reason:
+        status = error.status_code if isinstance(error, APIStatusError) else 400
+        reason = Reason(
+            code="refused_live",
+            text=f"{plan.facts.title} refused the prediction with a {status}; the request was sent again "
+            f"without it, and this is remembered for a while.",
+        )
+        destination.learned.remember(plan.facts.url, plan.facts.model, reason)
+        return reason
+
+    # One try
+
+    def _once(self, destination: Destination, plan: Plan, call: Call, waited: float) -> Steps:
+        extra: dict[str, str] = {}
+        call.inject(extra, plan.facts.self_hosted)
+        send = destination.send(plan, self.options, extra)
+        self.ledger.try_began(waited)
+        self.status = None
+        wire = Wire(self._timeout(destination), self.ledger.timeline, self._deadline)
+        exchange: AnyExchange | None = None
+        try:
+            exchange = yield Open(destination, send, wire, call)
+            assert exchange is not None
+            self.ledger.timeline.headers()
+            self.status, self.headers = exchange.status, exchange.headers
+            if not 200 <= exchange.status < 300:
+                text = yield Read(exchange, text=True)
+                scrub = self._scrubber(destination)
+                raise error_of_status(exchange.status, exchange.headers, text, send, scrub, plan.facts.title)
+            answer = Answer(plan, wire, streamed=self.streamed, given=self.given)
+            answer.take_headers(exchange.headers)
+            self.answer, self.exchange = answer, exchange
+            yield from self._until_content(answer) if self.streamed else self._plain(answer)
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            self.ledger.try_ended(self.status, error)
+            if exchange is not None:
+                yield Close(exchange)
+            raise
+
+    def _plain(self, answer: Answer) -> Steps:
+        objects: list[Any] = []
+        while not objects:
+            objects = yield Read(self.exchange)
+        self.result = answer.body(objects[0])
+        yield Close(self.exchange)
+        self.complete()
+
+    def _until_content(self, answer: Answer) -> Steps:
+        if not self._ready:
+            self._ready = True
+            yield READY
+        self.held = []
+        while not (answer.has_content or answer.over):
+            objects = yield Read(self.exchange)
+            if objects is None:
+                answer.over = True
+                if not answer.complete:
+                    answer.end()
+                return
+            for obj in objects:
+                if (chunk := answer.event(obj)) is not None:
+                    self.held.append(chunk)
+
+    # The end
+
+    def complete(self) -> Report:
+        """The answer is whole: the tries, the spans and the report are closed."""
+        self.ledger.try_ended(self.status)
+        self.current.breaker.succeeded()
+        report = self._finish("completed", None)
+        self.ledger.close()
+        assert report is not None
+        return report
+
+    def interrupted(self, error: BaseException | None, outcome: CallOutcome | None = None) -> None:
+        """A stream ended before its time: it broke (`error`), or the caller closed or dropped it.
+
+        An APIError gets the text so far as `.partial`, and the report.
+        """
+        self.ledger.try_ended(self.status, error)
+        self._settle(error, outcome)
+        self.ledger.close(error)
+
+    def again(self, error: APIError) -> bool:
+        """Whether a stream that broke after content is being repeated: `steps` then are those of the repeat.
+
+        Only where the target allows it. The repeated answer has to begin with what was given.
+        """
+        answer = self.answer
+        if not self.current.target.retry_after_content or self._asked is None or answer is None:
+            return False
+        destination, plan, call, retries = self._asked
+        wait = retries.after(error, self._left())
+        if wait is None or not answer.text or answer.has_other_content or self.report is not None:
+            return False
+        self.ledger.try_ended(self.status, error)
+        self.ledger.timeline.waited(wait)
+        self.given = answer.text
+        self.steps = self._repeat(destination, plan, call, retries, wait)
+        return True
+
+    def _repeat(
+        self, destination: Destination, plan: Plan, call: Call, retries: Retries, wait: float
+    ) -> Steps:
+        yield Close(self.exchange)
+        yield Sleep(wait)
+        yield from self._until_answered(destination, plan, call, retries)
+
+    def _settle(self, error: BaseException | None, outcome: CallOutcome | None = None) -> None:
+        """End the current target's part with an error; the error learns what is known of the call."""
+        if isinstance(error, APIError):
+            if self.answer is not None and self.streamed:
+                error.partial = error.partial or self.answer.text
+            self._scrubber(self.current).error(error)
+        if error is not None and counts_as_failure(error):
+            self.current.breaker.failed()
+        report = self._finish(outcome or outcome_of(error), error)
+        if isinstance(error, APIError):
+            error.report = report
+
+    def _finish(self, outcome: CallOutcome, error: BaseException | None) -> Report | None:
+        stats = getattr(self.exchange, "stats", None)
+        return self.ledger.finish(self.answer, outcome, error, headers=self.headers, stats=stats)
+
+    def _scrubber(self, destination: Destination) -> Scrubber:
+        key = destination.key
+        return Scrubber(None if key is None else key.get_secret_value(), self.request)
+
+    def _timeout(self, destination: Destination) -> Any:
+        return destination.target.timeout if self.options.timeout is None else self.options.timeout
+
+    def _max_retries(self, destination: Destination) -> int:
+        asked = self.options.max_retries
+        return destination.target.max_retries if asked is None else asked
+
+    def _left(self) -> float | None:
+        if self._deadline is None:
+            return None
+        return (self._deadline - time.perf_counter_ns()) / NANOSECONDS
+
+
+def _combined(failures: list[tuple[str, APIError]]) -> APIError:
+    """The last target's error; with several targets its message tells of all."""
+    last = failures[-1][1]
+    if len(failures) > 1:
+        told = "; ".join(f"{target}: {error.message}" for target, error in failures)
+        last.message = f"All {len(failures)} targets failed. {told}"
+        last.args = (last.message,)
+    return last

@@ -1,0 +1,216 @@
+"""What the two HTTP transports share: requests, headers, redirects, proxies, pools and errors.
+
+httpx itself takes one read timeout for a whole body. httpcore hands the `timeout` through to the network
+stream unread, so that a `Wire` can be asked before every read; that, and nothing else, is why this room
+stands one floor below httpx. Certificates come from `httpx.create_ssl_context` (SSL_CERT_FILE and
+SSL_CERT_DIR hold), proxies from the usual environment variables. The transports themselves are
+`http_sync.py` and `http_async.py`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import ssl
+import threading
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import unquote, urljoin, urlsplit
+
+import httpcore
+
+from specclient._version import __version__
+from specclient.core.wire import LimitReached, Wire
+from specclient.errors import APIConnectionError, APITimeoutError, ConfigError
+
+log = logging.getLogger(__name__)
+MAX_CONNECTIONS = 1000
+MAX_KEEPALIVE = 100
+KEEPALIVE_SECONDS = 5.0
+MAX_REDIRECTS = 5
+DEFAULT_HEADERS = {
+    "accept": "application/json",
+    "accept-encoding": "gzip, deflate",
+    "user-agent": f"specclient/{__version__}",
+}
+_SECRET_HEADERS = frozenset({"authorization", "api-key", "x-api-key", "cookie", "proxy-authorization"})
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """A request as it goes out. `headers` holds the key: the repr leaves it and the body out."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes = field(default=b"", repr=False)
+    streamed: bool = False
+    max_bytes: int = 256 * 1024 * 1024
+    plan: Any = field(default=None, repr=False)
+    """The plan itself, for a carrier that sends nothing (the embedded engine)."""
+
+    @property
+    def host(self) -> str:
+        return urlsplit(self.url).netloc.rpartition("@")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Connect:
+    """How connections are made: part of a target's configuration."""
+
+    proxy: str | None = field(default=None, repr=False)
+    verify: bool = True
+    max_connections: int = MAX_CONNECTIONS
+
+    def ssl_context(self) -> ssl.SSLContext:
+        """A context that verifies, unless told not to, which is logged."""
+        import httpx
+
+        if not self.verify:
+            log.warning("certificates are not verified: verify=False")
+        return httpx.create_ssl_context(verify=self.verify)
+
+
+@contextmanager
+def translated(wire: Wire, send: Send) -> Iterator[None]:
+    """Transport errors as ours. Anything that is no network error passes: it must never be retried."""
+    try:
+        yield
+    except LimitReached as error:
+        raise timed_out(error, send) from None
+    except httpcore.PoolTimeout:
+        raise timed_out(LimitReached("pool", wire.timeout.pool or 0.0), send) from None
+    except httpcore.TimeoutException:
+        raise timed_out(wire.reached(), send) from None
+    except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.ProxyError) as error:
+        raise APIConnectionError(
+            f"The connection to {send.host} failed: {_sentence(error)}.", request=safe_request(send)
+        ) from error
+    except httpcore.UnsupportedProtocol:
+        raise ConfigError(f"base_url {send.host!r} is not an http:// or https:// address.") from None
+
+
+def timed_out(error: LimitReached, send: Send) -> APITimeoutError:
+    """The error for a limit: which one, how long, where."""
+    return APITimeoutError(
+        f"No answer from {send.host} within the limit {error.limit} ({error.seconds:g} s).",
+        limit=error.limit,
+        request=safe_request(send),
+    )
+
+
+def _sentence(error: Exception) -> str:
+    return (str(error) or type(error).__name__).rstrip(".")
+
+
+def safe_request(send: Send) -> Any:
+    """The request as an httpx one, for error attributes; what could be a secret is masked."""
+    import httpx
+
+    headers = {k: ("**********" if k.lower() in _SECRET_HEADERS else v) for k, v in send.headers.items()}
+    return httpx.Request(send.method, send.url, headers=headers)
+
+
+def core_request(send: Send, wire: Wire) -> httpcore.Request:
+    headers: list[tuple[bytes, bytes]] = [(b"Host", send.host.encode("ascii"))]
+    headers += [(k.encode("ascii"), _header_value(k, v)) for k, v in send.headers.items()]
+    if send.body or send.method != "GET":
+        headers.append((b"Content-Length", str(len(send.body)).encode()))
+    timeouts: dict[str, Any] = {"connect": wire, "read": wire, "write": wire, "pool": wire.pool()}
+    return httpcore.Request(
+        send.method, send.url, headers=headers, content=send.body, extensions={"timeout": timeouts}
+    )
+
+
+def _header_value(name: str, value: str) -> bytes:
+    try:
+        return value.encode("latin-1")
+    except UnicodeEncodeError:
+        raise ConfigError(f"The value of header {name} holds a character that no header can.") from None
+
+
+def response_headers(raw: list[tuple[bytes, bytes]]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in raw:
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        found[key] = f"{found[key]}, {text}" if key in found else text
+    return found
+
+
+def redirected(send: Send, status: int, headers: Mapping[str, str]) -> Send | None:
+    """The request to make after a redirect, or None where it is not one that can be followed.
+
+    To another scheme, host or port it goes without any header that may hold a secret, and a POST whose
+    method the redirect would change is not followed at all.
+    """
+    if status not in (301, 302, 303, 307, 308) or "location" not in headers:
+        return None
+    if send.method != "GET" and status not in (307, 308):
+        return None
+    url = urljoin(send.url, headers["location"])
+    old, new = urlsplit(send.url), urlsplit(url)
+    if (old.scheme, old.netloc) == (new.scheme, new.netloc):
+        return replace(send, url=url)
+    kept = {k: v for k, v in send.headers.items() if k in DEFAULT_HEADERS or k.lower() == "content-type"}
+    return replace(send, url=url, headers=kept)
+
+
+def proxy_for(url: str, configured: str | None) -> str | None:
+    """The proxy for an address: the configured one, else the environment's, with its exceptions."""
+    if configured is not None:
+        return configured
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if urllib.request.proxy_bypass(host):
+        return None
+    proxies = urllib.request.getproxies()
+    return proxies.get(parts.scheme) or proxies.get("all")
+
+
+class Pools:
+    """The connection pools of one transport, one an origin, made at first use and by one thread only."""
+
+    def __init__(self, connect: Connect, make: Callable[..., Any]) -> None:
+        self._connect = connect
+        self._make = make
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+        self._pools: dict[tuple[str, str], Any] = {}
+
+    def get(self, url: str) -> Any:
+        """The pool for an address. After a fork the parent's sockets are left alone and new ones opened."""
+        parts = urlsplit(url)
+        key = (parts.scheme, parts.netloc)
+        with self._lock:
+            if self._pid != os.getpid():
+                self._pid = os.getpid()
+                self._pools = {}
+            if key not in self._pools:
+                self._pools[key] = self._make(**self._options(url))
+            return self._pools[key]
+
+    def take(self) -> list[Any]:
+        """All pools, for closing; the next use makes new ones."""
+        with self._lock:
+            pools, self._pools = list(self._pools.values()), {}
+            return pools if self._pid == os.getpid() else []
+
+    def _options(self, url: str) -> dict[str, Any]:
+        options: dict[str, Any] = {
+            "max_connections": self._connect.max_connections,
+            "max_keepalive_connections": MAX_KEEPALIVE,
+            "keepalive_expiry": KEEPALIVE_SECONDS,
+        }
+        proxy = proxy_for(url, self._connect.proxy)
+        if url.startswith("https:") or (proxy or "").startswith("https:"):
+            options["ssl_context"] = self._connect.ssl_context()
+        if proxy:
+            parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+            auth = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
+            options["proxy"] = httpcore.Proxy(
+                f"{parts.scheme}://{parts.hostname}:{parts.port or 80}", auth=auth
+            )
+        return options

@@ -1,0 +1,205 @@
+"""The asynchronous HTTP transport."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import threading
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import httpcore
+
+from specclient.core.exchange import DRAIN_BYTES, Body, ErrorBody
+from specclient.core.http import (
+    MAX_REDIRECTS,
+    Connect,
+    Pools,
+    Send,
+    core_request,
+    redirected,
+    response_headers,
+    translated,
+)
+from specclient.core.wire import LimitReached, Wire
+
+
+class _AsyncStream(httpcore.AsyncNetworkStream):
+    """The async twin of `_Stream`."""
+
+    def __init__(self, inner: httpcore.AsyncNetworkStream) -> None:
+        self._inner = inner
+
+    async def read(self, max_bytes: int, timeout: Any = None) -> bytes:
+        return await self._inner.read(max_bytes, timeout.read() if isinstance(timeout, Wire) else timeout)
+
+    async def write(self, buffer: bytes, timeout: Any = None) -> None:
+        if not isinstance(timeout, Wire):
+            return await self._inner.write(buffer, timeout)
+        await self._inner.write(buffer, timeout.write())
+        return timeout.timeline.sent()
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: Any = None
+    ) -> httpcore.AsyncNetworkStream:
+        seconds = timeout.connect() if isinstance(timeout, Wire) else timeout
+        inner = await self._inner.start_tls(ssl_context, server_hostname, seconds)
+        if isinstance(timeout, Wire):
+            timeout.timeline.connected()
+        return _AsyncStream(inner)
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._inner.get_extra_info(info)
+
+
+class _AsyncBackend(httpcore.AsyncNetworkBackend):
+    def __init__(self) -> None:
+        self._inner = httpcore.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: Any = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        seconds = timeout.connect() if isinstance(timeout, Wire) else timeout
+        inner = await self._inner.connect_tcp(host, port, seconds, local_address, socket_options)
+        if isinstance(timeout, Wire):
+            timeout.timeline.connected()
+        return _AsyncStream(inner)
+
+
+def _pool(**options: Any) -> httpcore.AsyncConnectionPool:
+    return httpcore.AsyncConnectionPool(**options, network_backend=_AsyncBackend())
+
+
+class _Loop:
+    """The pools of one event loop, closed when the loop is.
+
+    A loop's connections die with it, noisily. A suspended async generator holds the pools, so that
+    `loop.shutdown_asyncgens`, which `asyncio.run` calls, closes them while the loop still runs. The same
+    hook closes them when the transport is collected.
+    """
+
+    def __init__(self, connect: Connect) -> None:
+        self.pools = Pools(
+            connect,
+            lambda **options: httpcore.AsyncConnectionPool(**options, network_backend=_AsyncBackend()),
+        )
+        self._keeper: AsyncGenerator[None, None] | None = None
+
+    async def start(self) -> None:
+        if self._keeper is None:
+            self._keeper = _keep(self.pools)
+            await self._keeper.__anext__()
+
+    async def close(self) -> None:
+        if self._keeper is not None:
+            await self._keeper.aclose()
+            self._keeper = None
+
+
+async def _keep(pools: Pools) -> AsyncGenerator[None, None]:
+    try:
+        yield
+    finally:
+        for pool in pools.take():
+            await pool.aclose()
+
+
+class AsyncHttpTransport:
+    """The async twin of `HttpTransport`. Each event loop has connections of its own."""
+
+    def __init__(self, connect: Connect) -> None:
+        self._connect = connect
+        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _Loop] = WeakKeyDictionary()
+        self._lock = threading.Lock()
+
+    async def open(self, send: Send, wire: Wire) -> AsyncHttpExchange:
+        """Send the request and wait for the response's headers, whatever the status."""
+        loop = self._loop()
+        await loop.start()
+        with translated(wire, send):
+            for _ in range(MAX_REDIRECTS):
+                response = await loop.pools.get(send.url).handle_async_request(core_request(send, wire))
+                headers = response_headers(response.headers)
+                following = redirected(send, response.status, headers)
+                if following is None:
+                    break
+                await response.aclose()
+                send = following
+            wire.got_headers = True
+            return AsyncHttpExchange(response, headers, send, wire)
+
+    def _loop(self) -> _Loop:
+        running = asyncio.get_running_loop()
+        with self._lock:
+            if running not in self._loops:
+                self._loops[running] = _Loop(self._connect)
+            return self._loops[running]
+
+    async def close(self) -> None:
+        """Close this loop's connections. Those of another loop close when it does."""
+        with self._lock:
+            loop = self._loops.pop(asyncio.get_running_loop(), None)
+        if loop is not None:
+            await loop.close()
+
+
+class AsyncHttpExchange:
+    """See `exchange.AsyncExchange`."""
+
+    def __init__(self, response: httpcore.Response, headers: dict[str, str], send: Send, wire: Wire) -> None:
+        self.status = response.status
+        self.headers: Mapping[str, str] = headers
+        self.send = send
+        self.wire = wire
+        self.stats: Any = None
+        self._response = response
+        self._blocks = response.aiter_stream()
+        self._body: Body | None = None
+        self._ended = False
+
+    async def read(self) -> list[Any] | None:
+        if self._ended:
+            return None
+        if self._body is None:
+            self._body = Body(
+                self.headers, streamed=self.send.streamed, limit=self.send.max_bytes, wire=self.wire
+            )
+        with translated(self.wire, self.send):
+            block = await anext(self._blocks, None)
+        if block is not None:
+            return self._body.feed(block)
+        self._ended = True
+        return self._body.end()
+
+    async def read_text(self) -> str:
+        body = ErrorBody(self.headers, self.wire)
+        with translated(self.wire, self.send):
+            async for block in self._blocks:
+                body.feed(block)
+                if body.full:
+                    break
+        return body.text()
+
+    async def drain(self) -> None:
+        self.wire.drain()
+        left = DRAIN_BYTES
+        try:
+            async for block in self._blocks:
+                left -= len(block)
+                if left < 0:
+                    break
+        except (LimitReached, httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError):
+            pass  # the answer is complete; only this connection is lost
+        await self.close()
+
+    async def close(self) -> None:
+        await self._response.aclose()

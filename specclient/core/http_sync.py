@@ -1,0 +1,154 @@
+"""The synchronous HTTP transport."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import httpcore
+
+from specclient.core.exchange import DRAIN_BYTES, Body, ErrorBody
+from specclient.core.http import (
+    MAX_REDIRECTS,
+    Connect,
+    Pools,
+    Send,
+    core_request,
+    redirected,
+    response_headers,
+    translated,
+)
+from specclient.core.wire import LimitReached, Wire
+
+
+class _Stream(httpcore.NetworkStream):
+    """A network stream that asks the attempt's `Wire` how long each operation may take."""
+
+    def __init__(self, inner: httpcore.NetworkStream) -> None:
+        self._inner = inner
+
+    def read(self, max_bytes: int, timeout: Any = None) -> bytes:
+        return self._inner.read(max_bytes, timeout.read() if isinstance(timeout, Wire) else timeout)
+
+    def write(self, buffer: bytes, timeout: Any = None) -> None:
+        if not isinstance(timeout, Wire):
+            return self._inner.write(buffer, timeout)
+        self._inner.write(buffer, timeout.write())
+        return timeout.timeline.sent()
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: Any = None
+    ) -> httpcore.NetworkStream:
+        seconds = timeout.connect() if isinstance(timeout, Wire) else timeout
+        inner = self._inner.start_tls(ssl_context, server_hostname, seconds)
+        if isinstance(timeout, Wire):
+            timeout.timeline.connected()
+        return _Stream(inner)
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._inner.get_extra_info(info)
+
+
+class _Backend(httpcore.NetworkBackend):
+    def __init__(self) -> None:
+        self._inner = httpcore.SyncBackend()
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: Any = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        seconds = timeout.connect() if isinstance(timeout, Wire) else timeout
+        inner = self._inner.connect_tcp(host, port, seconds, local_address, socket_options)
+        if isinstance(timeout, Wire):
+            timeout.timeline.connected()
+        return _Stream(inner)
+
+
+def _pool(**options: Any) -> httpcore.ConnectionPool:
+    return httpcore.ConnectionPool(**options, network_backend=_Backend())
+
+
+class HttpTransport:
+    """Opens exchanges over pooled connections; safe from several threads."""
+
+    def __init__(self, connect: Connect) -> None:
+        self._pools = Pools(connect, _pool)
+
+    def open(self, send: Send, wire: Wire) -> HttpExchange:
+        """Send the request and wait for the response's headers, whatever the status."""
+        with translated(wire, send):
+            for _ in range(MAX_REDIRECTS):
+                response = self._pools.get(send.url).handle_request(core_request(send, wire))
+                headers = response_headers(response.headers)
+                following = redirected(send, response.status, headers)
+                if following is None:
+                    break
+                response.close()
+                send = following
+            wire.got_headers = True
+            return HttpExchange(response, headers, send, wire)
+
+    def close(self) -> None:
+        for pool in self._pools.take():
+            pool.close()
+
+
+class HttpExchange:
+    """See `exchange.Exchange`."""
+
+    def __init__(self, response: httpcore.Response, headers: dict[str, str], send: Send, wire: Wire) -> None:
+        self.status = response.status
+        self.headers: Mapping[str, str] = headers
+        self.send = send
+        self.wire = wire
+        self.stats: Any = None
+        self._response = response
+        self._blocks = response.iter_stream()
+        self._body: Body | None = None
+        self._ended = False
+
+    def read(self) -> list[Any] | None:
+        if self._ended:
+            return None
+        if self._body is None:
+            self._body = Body(
+                self.headers, streamed=self.send.streamed, limit=self.send.max_bytes, wire=self.wire
+            )
+        with translated(self.wire, self.send):
+            block = next(self._blocks, None)
+        if block is not None:
+            return self._body.feed(block)
+        self._ended = True
+        return self._body.end()
+
+    def read_text(self) -> str:
+        body = ErrorBody(self.headers, self.wire)
+        with translated(self.wire, self.send):
+            for block in self._blocks:
+                body.feed(block)
+                if body.full:
+                    break
+        return body.text()
+
+    def drain(self) -> None:
+        self.wire.drain()
+        left = DRAIN_BYTES
+        try:
+            for block in self._blocks:
+                left -= len(block)
+                if left < 0:
+                    break
+        except (LimitReached, httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError):
+            pass  # the answer is complete; only this connection is lost
+        self.close()
+
+    def close(self) -> None:
+        self._response.close()

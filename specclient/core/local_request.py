@@ -1,0 +1,202 @@
+"""OpenAI's request as the engine's: every parameter is used, or refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from specclient.core.plan import Plan
+from specclient.errors import BadRequestError
+
+if TYPE_CHECKING:
+    from specclient_engine import GenerationRequest, Step
+
+_WITHOUT_MEANING_HERE = frozenset(
+    [
+        "model",
+        "messages",
+        "prompt",
+        "stream",
+        "stream_options",
+        "prediction",
+        "metadata",
+        "user",
+        "safety_identifier",
+        "store",
+        "service_tier",
+        "prompt_cache_key",
+        "prompt_cache_retention",
+        "parallel_tool_calls",
+        "extra_headers",
+    ]
+)
+"""Read elsewhere, or about a hosted service only: their absence changes no output."""
+
+_SAMPLING = ("temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty", "seed")
+_USED = frozenset(
+    [
+        "max_tokens",
+        "max_completion_tokens",
+        "stop",
+        "logit_bias",
+        "logprobs",
+        "top_logprobs",
+        "n",
+        "tools",
+        "tool_choice",
+        "response_format",
+        "speculation",
+        "ignore_eos",
+        "repetition_penalty",
+        "echo",
+        "best_of",
+        "suffix",
+    ]
+) | set(_SAMPLING)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalRequest:
+    """The engine's request, and what the answer's form depends on."""
+
+    generation: GenerationRequest
+    chat: bool
+    model: str
+    include_usage: bool
+    tokenizer: Any = None
+
+    def logprobs_of(self, step: Step) -> list[dict[str, Any]] | None:
+        """A step's log-probabilities in OpenAI's form; None where none were asked for."""
+        if not step.logprobs:
+            return None
+        return [
+            {**self._entry(chosen), "top_logprobs": [self._entry(other) for other in others]}
+            for chosen, others in step.logprobs
+        ]
+
+    def _entry(self, logprob: Any) -> dict[str, Any]:
+        raw = self.tokenizer.token_bytes(logprob.token_id)
+        return {"token": raw.decode("utf-8", "replace"), "logprob": logprob.logprob, "bytes": list(raw)}
+
+
+def read_request(plan: Plan, engine: Any) -> LocalRequest:
+    """Raises BadRequestError for what the engine cannot do, or for a value that is none."""
+    from specclient_engine import GenerationRequest, SamplingParams
+
+    body = plan.body
+    _refuse(body)
+    chat = plan.facts.api == "chat"
+    known = plan.prediction if plan.outcome == "local" else None
+    sampling: dict[str, Any] = {name: body[name] for name in _SAMPLING if body.get(name) is not None}
+    if body.get("repetition_penalty") is not None:
+        sampling["repetition_penalty"] = body["repetition_penalty"]
+    if body.get("logit_bias"):
+        sampling["logit_bias"] = {int(token): float(bias) for token, bias in body["logit_bias"].items()}
+    wanted = _logprobs(body, chat=chat)
+    if wanted is not None:
+        sampling["logprobs"] = wanted
+    try:
+        generation = GenerationRequest(
+            prompt_ids=_prompt(body, engine, chat=chat),
+            predictions=() if known is None else (known.text,),
+            max_tokens=_limit(body),
+            stop=_stop(body.get("stop")),
+            sampling=SamplingParams(**sampling),
+            speculation=_speculation(body.get("speculation")),
+            ignore_eos=bool(body.get("ignore_eos", False)),
+        )
+    except (TypeError, ValueError) as error:
+        raise _bad(f"The embedded engine cannot read the request: {error}.", None) from error
+    options = body.get("stream_options") or {}
+    return LocalRequest(
+        generation,
+        chat,
+        str(body.get("model") or plan.facts.model or "local"),
+        include_usage=bool(options.get("include_usage")),
+        tokenizer=getattr(engine, "tokenizer", None),
+    )
+
+
+def _refuse(body: Mapping[str, Any]) -> None:
+    for key, value in body.items():
+        if key not in _USED and key not in _WITHOUT_MEANING_HERE and value is not None:
+            raise _bad(f"The embedded engine does not know the parameter {key!r}.", key)
+    for key in ("n", "best_of"):
+        if body.get(key) not in (None, 1):
+            raise _bad(f"The embedded engine makes one answer a request; send it {body[key]} times.", key)
+    form = body.get("response_format")
+    if form is not None and form.get("type") != "text":
+        raise _bad(
+            "The embedded engine has no structured output yet: leave response_format out.", "response_format"
+        )
+    if body.get("tool_choice") not in (None, "auto", "none"):
+        raise _bad("The embedded engine cannot force a tool call: leave tool_choice at auto.", "tool_choice")
+    for key in ("echo", "suffix"):
+        if body.get(key):
+            raise _bad(f"The embedded engine does not offer {key!r}.", key)
+
+
+def _prompt(body: Mapping[str, Any], engine: Any, *, chat: bool) -> Sequence[int]:
+    from specclient.core.engines import translated
+
+    with translated():
+        if chat:
+            tools = None if body.get("tool_choice") == "none" else body.get("tools")
+            chat_ids: Sequence[int] = engine.chat_prompt([_message(m) for m in body["messages"]], tools)
+            return chat_ids
+        prompt = body.get("prompt")
+        if isinstance(prompt, list) and prompt and all(isinstance(item, int) for item in prompt):
+            return prompt
+        if isinstance(prompt, list) and len(prompt) == 1:
+            prompt = prompt[0]
+        if not isinstance(prompt, str):
+            raise _bad("The embedded engine takes one prompt, a string or a list of token ids.", "prompt")
+        text_ids: Sequence[int] = engine.text_prompt(prompt)
+        return text_ids
+
+
+def _message(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Text parts become one text: chat templates of text models take strings."""
+    content = message.get("content")
+    if not isinstance(content, list):
+        return dict(message)
+    texts = [str(part["text"]) for part in content if part.get("type") == "text" and "text" in part]
+    if len(texts) < len(content):
+        raise _bad("The embedded engine reads text only: a message holds a part that is none.", "messages")
+    return {**message, "content": "".join(texts)}
+
+
+def _limit(body: Mapping[str, Any]) -> int | None:
+    for key in ("max_completion_tokens", "max_tokens"):
+        value = body.get(key)
+        if value is not None:
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise _bad(f"{key} is a whole number of at least 1.", key)
+            return value
+    return None
+
+
+def _stop(value: Any) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def _logprobs(body: Mapping[str, Any], *, chat: bool) -> int | None:
+    asked = body.get("logprobs")
+    if asked is None or asked is False:
+        return None
+    return int(body.get("top_logprobs") or 0) if chat else int(asked)
+
+
+def _speculation(value: Any) -> Any:
+    if value in (None, True, "on", "auto"):
+        return "auto"
+    if value in (False, "off"):
+        return "off"
+    raise _bad('speculation is "auto" or "off".', "speculation")
+
+
+def _bad(message: str, param: str | None) -> BadRequestError:
+    return BadRequestError(message, status_code=400, param=param, code="unsupported" if param else None)
