@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from specclient._version import __version__
 
 if TYPE_CHECKING:
-    from specclient.capabilities import capabilities as capabilities
+    from specclient.facts import capabilities as capabilities
     from specclient.client import NOT_GIVEN as NOT_GIVEN
     from specclient.client import AsyncClient as AsyncClient
     from specclient.client import AsyncOpenAI as AsyncOpenAI
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from specclient.tracing import TracingOptions as TracingOptions
 
 _ROOMS = {
-    "capabilities": "capabilities",
+    "facts": "capabilities",
     "client": "NOT_GIVEN AsyncClient AsyncOpenAI AsyncStream Client NotGiven Omit OpenAI Stream omit",
     "config": "Target Timeout load_config",
     "dry_run": "plan",
