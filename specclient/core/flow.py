@@ -256,7 +256,7 @@ class Flow:
 
     def _once(self, destination: Destination, plan: Plan, call: Call, waited: float) -> Steps:
         extra: dict[str, str] = {}
-        call.inject(extra, plan.facts.self_hosted)
+        call.inject(extra, plan.facts.self_hosted, destination.target.propagate)
         send = destination.send(plan, self.options, extra)
         self.ledger.try_began(waited)
         self.status = None

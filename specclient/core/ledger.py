@@ -69,6 +69,7 @@ class Ledger:
                 capability=capability(plan.facts),
                 adapter=self._adapter,
                 target=destination.name,
+                workload=destination.target.tags.get("workload"),
                 prediction_chars=None if known is None else len(known.text),
                 timeline=self.timeline,
             ),

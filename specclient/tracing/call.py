@@ -12,7 +12,7 @@ import threading
 from collections.abc import Mapping, MutableMapping, Sequence
 from contextvars import Token
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
@@ -138,10 +138,21 @@ class Call:
         """Whether the application asked for texts in its telemetry: only then are they worth keeping."""
         return self.options.content != "NO_CONTENT" and self.span.is_recording()
 
-    def inject(self, headers: MutableMapping[str, str], self_hosted: bool) -> None:
-        """Add `traceparent` to request headers where the policy allows it; never baggage."""
+    def inject(
+        self,
+        headers: MutableMapping[str, str],
+        self_hosted: bool,
+        policy: Literal["auto", "always", "never"] = "auto",
+    ) -> None:
+        """Add `traceparent` to request headers where the policy allows it; never baggage.
+
+        `policy` is the target's own; "auto" leaves it to the options. A server at a private address
+        counts as self-hosted whatever it is.
+        """
+        chosen = self.options.propagate if policy == "auto" else policy
         try:
-            propagation.inject(headers, self.span, self.options.propagate, self_hosted=self_hosted)
+            near = self_hosted or propagation.is_private(self.start.server_address)
+            propagation.inject(headers, self.span, chosen, self_hosted=near)
         except Exception:
             log.debug("trace context not injected", exc_info=True)
 

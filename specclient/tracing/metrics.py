@@ -161,7 +161,7 @@ def _prediction(instruments: Instruments, standard: Attributes, report: Report) 
     if prediction.outcome == "none":
         return
     provider = _pick(standard, names.PROVIDER)
-    refused = any(reason.code == "refused" for reason in prediction.reasons)
+    refused = any(reason.code.startswith("refused") for reason in prediction.reasons)
     sent = "refused" if refused else "withheld" if prediction.outcome == "withheld" else "sent"
     instruments.counter("specclient.prediction.requests", "{request}").add(1, {**provider, "outcome": sent})
     tokens = instruments.counter("specclient.prediction.tokens", "{token}")

@@ -6,7 +6,9 @@ carries baggage too, and would hand the application's own data to third parties.
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Mapping, MutableMapping
+from functools import lru_cache
 from typing import Literal
 
 from opentelemetry.context import Context
@@ -14,6 +16,23 @@ from opentelemetry.trace import Span, set_span_in_context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 _W3C = TraceContextTextMapPropagator()
+_PRIVATE_SUFFIXES = (".localhost", ".local", ".internal")
+
+
+@lru_cache(maxsize=256)
+def is_private(host: str | None) -> bool:
+    """Whether a host is on this machine or in a private network, by its name alone.
+
+    Loopback and private addresses, names without a dot (they resolve on the spot only), and the suffixes
+    reserved for private use.
+    """
+    if not host:
+        return False
+    try:
+        address = ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return "." not in host or host.lower().endswith(_PRIVATE_SUFFIXES)
+    return address.is_private or address.is_loopback
 
 
 def inject(

@@ -36,6 +36,42 @@ def test_the_policy_decides(backend: Backend, policy: str, self_hosted: bool, to
         assert headers["traceparent"] == f"00-{span.trace_id:032x}-{span.span_id:016x}-{span.trace_flags:02x}"
 
 
+@pytest.mark.parametrize(
+    ("host", "near"),
+    [
+        ("127.0.0.1", True),
+        ("::1", True),
+        ("[::1]", True),
+        ("10.1.2.3", True),
+        ("192.168.0.9", True),
+        ("localhost", True),
+        ("vllm", True),
+        ("gpu.internal", True),
+        ("Box.LOCAL", True),
+        ("8.8.8.8", False),
+        ("api.openai.com", False),
+        ("internal.example.com", False),
+        (None, False),
+    ],
+)
+def test_a_private_address_is_near(backend: Backend, host: str | None, near: bool) -> None:
+    call = start_call(CallStart(provider="p", server_address=host), backend.options())
+    headers: dict[str, str] = {}
+    call.inject(headers, self_hosted=False)
+    call.finish()
+    assert bool(headers) is near
+
+
+def test_the_targets_policy_comes_first(backend: Backend) -> None:
+    call = start_call(CallStart(provider="p"), backend.options(propagate="always"))
+    headers: dict[str, str] = {}
+    call.inject(headers, True, "never")
+    assert headers == {}
+    call = start_call(CallStart(provider="p"), backend.options(propagate="never"))
+    call.inject(headers, False, "always")
+    assert list(headers) == ["traceparent"]
+
+
 def test_a_header_of_the_caller_stays(backend: Backend) -> None:
     call = start_call(CallStart(provider="p"), backend.options(propagate="always"))
     headers = {"TraceParent": "theirs"}
