@@ -34,10 +34,10 @@ _RECODED = frozenset({"content-encoding", "content-length", "transfer-encoding"}
 
 def exchange(request: Any, family: Family, settings: Settings, *, is_async: bool) -> Steps:
     """The steps from a request to the response that the SDK gets."""
-    call: WrappedCall | None = None
+    call: WrappedCall | Local | None = None
     if settings.active:
         try:
-            call = settings.open(request)
+            call = settings.open(request, family)
         except SpecclientError as error:
             return refusal(request, family, 400, str(error), is_async=is_async)
         except Exception as error:
@@ -47,6 +47,8 @@ def exchange(request: Any, family: Family, settings: Settings, *, is_async: bool
             if settings.strict:
                 sentence = f"specclient failed with {type(error).__name__} before sending, and strict is set."
                 return refusal(request, family, 500, sentence, is_async=is_async)
+    if isinstance(call, Local):
+        return (yield call)
     if call is not None:
         return (yield from _answer(call, request, family, is_async=is_async))
     if request.url.scheme == LOCAL:
@@ -59,7 +61,7 @@ def _answer(call: WrappedCall, request: Any, family: Family, *, is_async: bool) 
     while True:
         call.attempt_started()
         try:
-            response = yield _sending(call, request, family)
+            response = yield Send(call.wire_request(request, family), call.trace.current())
             call.headers(response.status_code, response.headers)
             if response.status_code < 400:
                 return (yield from _body(call, response, family, is_async=is_async))
@@ -73,12 +75,6 @@ def _answer(call: WrappedCall, request: Any, family: Family, *, is_async: bool) 
             raise
         call.answered_with_error(response.status_code, response.headers)
         return response
-
-
-def _sending(call: WrappedCall, request: Any, family: Family) -> Step | Local:
-    if call.plan.facts.in_process:
-        return Local(call.plan, call.settings.options.engine, family)
-    return Send(call.wire_request(request, family), call.trace.current())
 
 
 def _body(call: WrappedCall, response: Any, family: Family, *, is_async: bool) -> Steps:

@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from specclient.middleware.bodies import AsyncBody, AsyncBytes, SyncBody, SyncBytes
+from specclient.middleware.local import AsyncLocalBody, SyncLocalBody
 from specclient.middleware.transport import AsyncTransport, SyncTransport
 
 NAMES = ("httpx2", "httpx")
@@ -31,6 +32,8 @@ class Family:
     async_body: type[AsyncBody]
     bytes_body: type[SyncBytes]
     async_bytes_body: type[AsyncBytes]
+    local_body: type[SyncLocalBody]
+    async_local_body: type[AsyncLocalBody]
 
 
 @lru_cache(maxsize=len(NAMES))
@@ -49,6 +52,8 @@ def family_named(name: str) -> Family:
         async_body=join(AsyncBody, module.AsyncByteStream),
         bytes_body=join(SyncBytes, module.SyncByteStream),
         async_bytes_body=join(AsyncBytes, module.AsyncByteStream),
+        local_body=join(SyncLocalBody, module.SyncByteStream),
+        async_local_body=join(AsyncLocalBody, module.AsyncByteStream),
     )
 
 

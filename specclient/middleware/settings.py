@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pydantic_core import from_json
@@ -21,9 +21,13 @@ from specclient.middleware import pending
 from specclient.middleware.call import WrappedCall
 from specclient.middleware.context import current_prediction
 from specclient.middleware.endpoints import LOCAL, Address, address_of, provider_of
+from specclient.middleware.local import Local
 from specclient.prediction import Prediction
 from specclient.report import Reason
 from specclient_providers import EndpointFacts, refuses_prediction, resolve
+
+if TYPE_CHECKING:
+    from specclient.middleware.families import Family
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +51,18 @@ class Settings:
         tracing_options: tracing.TracingOptions,
         learned: Learned,
         max_retries: int | None,
+        engine: Any,
     ) -> None:
         self.options = options
+        self.engine = engine
         self.tracing = tracing_options
         self.learned = learned
         self.max_retries = max_retries
         self.strict = options.strict
         self.active = True
 
-    def open(self, request: Any) -> WrappedCall | None:
-        """The call that a request belongs to; None for a request that is none of ours."""
+    def open(self, request: Any, family: Family) -> WrappedCall | Local | None:
+        """What answers a request: a call over the network, the engine, or (None) nobody here."""
         if request.method != "POST" or not _is_json(request.headers):
             return None
         address = address_of(request.url)
@@ -71,14 +77,21 @@ class Settings:
         if not isinstance(asked, dict):
             return None
         beside = current_prediction() if asked.get("prediction") is None else None
+        prediction = Prediction.of(beside, asked)
+        read_limit = request.extensions.get("timeout", {}).get("read")
+        if request.url.scheme == LOCAL or self.options.provider == LOCAL:
+            return Local(asked, prediction, address.api, self, family, read_limit)
         plan = build_plan(
             asked,
-            facts=self._facts(request.url.scheme, address, asked.get("model")),
-            prediction=Prediction.of(beside, asked),
+            facts=self._facts(address, asked.get("model")),
+            prediction=prediction,
             policy=self.options.policy,
             learned=self.learned,
             api=address.api,
         )
+        if plan.reroute_local:
+            known = plan.prediction
+            return Local(asked, known, address.api, self, family, read_limit, plan.reasons)
         call = WrappedCall(self, plan, asked, request.content)
         call.first_try(request)
         return call
@@ -121,15 +134,14 @@ class Settings:
             return self.options.target.name
         return _host_and_port(facts.base_url)[0] or facts.provider
 
-    def _facts(self, scheme: str, address: Address, model: str | None) -> EndpointFacts:
+    def _facts(self, address: Address, model: str | None) -> EndpointFacts:
         options = self.options
-        provider = LOCAL if scheme == LOCAL else options.provider or provider_of(address.host)
         return _resolve(
-            provider,
+            options.provider or provider_of(address.host),
             address.model or model,
             address.api,
             address.api_version or (options.target.api_version if options.target else None),
-            None if scheme == LOCAL else address.base_url,
+            address.base_url,
             _frozen(options.overrides),
         )
 

@@ -30,7 +30,8 @@ def wrap(
     overrides: Mapping[str, Any] | None = None,
     strict: bool = False,
     tracing: TracingOptions = DEFAULT_OPTIONS,
-    **engine: Any,
+    engine: Any = None,
+    **local: Any,
 ) -> Sdk:
     """Handle `prediction`, report and trace in an SDK's client. Returns the same object.
 
@@ -42,13 +43,13 @@ def wrap(
     a server of your own), `target` takes both, and the policy, from the configuration. `on_unsupported`
     says what becomes of a prediction that the endpoint does not document; `overrides` correct the facts
     about it. With `strict`, a fault inside specclient is an error instead of a call without it.
-    A client with `base_url="local://"` is answered in this process; `engine` holds `dtype`, `device`,
-    `draft_model` and `max_context` for that.
+    A client with `base_url="local://"` is answered in this process, by the engine of the model that the
+    request names; `engine` is a loaded one, `local` takes `dtype`, `device`, `draft_model`, `max_context`.
 
     Raises TypeError for an object that is no such client, and ConfigError if it is wrapped already with
     other options.
     """
-    chosen = _options(target, provider, on_unsupported, overrides, strict, engine)
+    chosen = _options(target, provider, on_unsupported, overrides, strict, local)
     found = http_clients(sdk)
     for _, client in found:
         existing = _settings_of(client)
@@ -56,7 +57,7 @@ def wrap(
             raise ConfigError(
                 "This client is wrapped already, with other options; call specclient.unwrap on it first."
             )
-    settings = Settings(chosen, tracing, _learned, getattr(sdk, "max_retries", None))
+    settings = Settings(chosen, tracing, _learned, getattr(sdk, "max_retries", None), engine)
     for family, client in found:
         if _settings_of(client) is None:
             _put_around(client, family, settings)
@@ -81,26 +82,26 @@ def _options(
     on_unsupported: Literal["withhold", "error", "local"] | None,
     overrides: Mapping[str, Any] | None,
     strict: bool,
-    engine: Mapping[str, Any],
+    local: Mapping[str, Any],
 ) -> Options:
-    unknown = sorted(set(engine) - {"dtype", "device", "draft_model", "max_context"})
+    unknown = sorted(set(local) - {"dtype", "device", "draft_model", "max_context"})
     if unknown:
         raise TypeError(f"wrap() has no argument {unknown[0]!r}.")
     if target is not None and provider is not None:
         raise ConfigError("wrap() takes target= or provider=, not both: a target has its provider.")
-    configured: Target | None = resolve_target(target, **engine) if target is not None else None
+    configured: Target | None = resolve_target(target, **local) if target is not None else None
     if configured is not None:
         provider = configured.provider
         on_unsupported = on_unsupported or configured.on_unsupported
         overrides = configured.overrides if overrides is None else overrides
-        engine = configured.engine
+        local = {name: value for name, value in configured.engine.items() if value is not None}
     return Options(
         provider=provider,
         target=configured,
         policy=Policy(on_unsupported=on_unsupported or "withhold"),
         strict=strict,
         overrides=dict(overrides or {}),
-        engine=dict(engine),
+        engine=dict(local),
     )
 
 

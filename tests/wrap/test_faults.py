@@ -239,7 +239,7 @@ def test_what_was_switched_on_is_hidden_from_who_did_not_ask(client: Any, server
 # Faults of our own --------------------------------------------------------------------------------
 
 
-def break_open(self: Settings, request: Any) -> None:
+def break_open(self: Settings, request: Any, family: Any) -> None:
     raise ZeroDivisionError("a fault in specclient")
 
 
