@@ -15,6 +15,8 @@ from specclient_engine.errors import NotEnoughMemory
 from specclient_engine.runner.base import Chunk
 from specclient_engine.runner.fused import FusedRunner, load_fused
 from specclient_engine.runner.fused_aten import AtenRunner
+from specclient_engine.runner.fused_native import NativeRunner
+from specclient_engine.runner.native_build import native_library
 from specclient_engine.runner.weights import read_shape
 
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
@@ -27,7 +29,18 @@ def aten(folder: Path, kind: str, device: str = "cpu") -> FusedRunner:
     return AtenRunner(folder, shape, kind, torch.device(device), None, None)
 
 
-RUNNERS: dict[str, Load] = {"aten": aten}
+def native(folder: Path, kind: str, device: str = "cpu") -> FusedRunner:
+    library = native_library()
+    if isinstance(library, str):
+        pytest.skip(library)
+    if device != "cpu":
+        pytest.skip("the kernels are the processor's")
+    shape = read_shape(folder)
+    assert not isinstance(shape, str)
+    return NativeRunner(library, folder, shape, kind, None, None)
+
+
+RUNNERS: dict[str, Load] = {"aten": aten, "native": native}
 
 
 @pytest.fixture(params=list(RUNNERS))

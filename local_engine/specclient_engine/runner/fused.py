@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from ..api import ProgressCallback
 from .base import Chunk
 from .kv import KVSlots
 from .weights import ModelShape, read_shape
+
+_log = logging.getLogger(__name__)
 
 Dtype = Literal["auto", "bfloat16", "float32", "int8"]
 
@@ -70,13 +73,18 @@ class FusedRunner(ABC):
     rollback_reason: str | None = None
 
     def __init__(
-        self, shape: ModelShape, max_context: int | None, kv_dtype: torch.dtype, device: torch.device
+        self,
+        shape: ModelShape,
+        max_context: int | None,
+        kv_dtype: torch.dtype,
+        device: torch.device,
+        kv_width: int | None = None,
     ) -> None:
         self.shape = shape
         self.device = device
         self.vocab_size = shape.vocab
         self.max_context = min(max_context or shape.max_positions, shape.max_positions)
-        self.kv = KVSlots(shape, kv_dtype, device)
+        self.kv = KVSlots(shape, kv_width or shape.head_dim, kv_dtype, device)
         self.token_capacity = self.kv.token_capacity
 
     def allocate(self, tokens: int) -> int:
@@ -116,9 +124,16 @@ def load_fused(
     `read_shape` says why it is another.
     """
     from .fused_aten import AtenRunner
+    from .fused_native import NativeRunner
+    from .native_build import native_library
 
     shape = read_shape(folder)
     if isinstance(shape, str):
         return None
     kind = "bfloat16" if dtype == "auto" else dtype
-    return AtenRunner(folder, shape, kind, torch.device(device), max_context, progress)
+    place = torch.device(device)
+    library = native_library() if place.type == "cpu" else "the device is no CPU"
+    if isinstance(library, str):
+        _log.info("The fused kernels are not used for %s: %s.", folder.name, library)
+        return AtenRunner(folder, shape, kind, place, max_context, progress)
+    return NativeRunner(library, folder, shape, kind, max_context, progress)

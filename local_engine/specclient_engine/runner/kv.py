@@ -2,36 +2,39 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import torch
 
 from ..errors import NotEnoughMemory
+from .memory import WORKSPACE_BYTES, available_bytes
 from .weights import ModelShape
 
 BLOCK = 512
 """Slots are sized in whole blocks of this many positions: what attention takes at once."""
 
-WORKSPACE_BYTES = 400 * 2**20
-"""What serving may use beside weights and cache."""
-
 
 class KVSlots:
-    """Slots of `[layers, 2, kv_heads, positions, head_dim]`, zeroed when allocated.
+    """Slots of `[layers, 2, kv_heads, positions, width]`, zeroed when allocated.
+
+    `width` is the head's, or more where a runner lays it out in whole panels.
 
     Pages are only backed by memory once they are written, so a slot costs what it holds, but it is
     counted in full: what was admitted can always be finished.
     """
 
-    def __init__(self, shape: ModelShape, dtype: torch.dtype, device: torch.device) -> None:
+    def __init__(self, shape: ModelShape, width: int, dtype: torch.dtype, device: torch.device) -> None:
         self._shape = shape
+        self._width = width
         self._dtype = dtype
         self._device = device
         self._slots: dict[int, torch.Tensor] = {}
         self._next = 0
-        self.bytes_per_token = 2 * shape.layers * shape.kv_heads * shape.head_dim * dtype.itemsize
-        free = max(0, available_memory(device) - WORKSPACE_BYTES)
+        self.bytes_per_token = 2 * shape.layers * shape.kv_heads * width * dtype.itemsize
+        self.token_capacity = 0
+        self.measure()
+
+    def measure(self) -> None:
+        """Sets the room of the cache to the memory that is free now, less the workspace."""
+        free = max(0, available_bytes(self._device) - WORKSPACE_BYTES)
         self.token_capacity = free // self.bytes_per_token // BLOCK * BLOCK
 
     def __getitem__(self, slot: int) -> torch.Tensor:
@@ -54,7 +57,7 @@ class KVSlots:
                 "max_tokens, or wait for other requests to finish."
             )
         s = self._shape
-        size = (s.layers, 2, s.kv_heads, positions, s.head_dim)
+        size = (s.layers, 2, s.kv_heads, positions, self._width)
         slot, self._next = self._next, self._next + 1
         self._slots[slot] = torch.zeros(size, dtype=self._dtype, device=self._device)
         return slot
@@ -62,15 +65,3 @@ class KVSlots:
     def release(self, slot: int) -> None:
         """Drops the slot and its memory."""
         del self._slots[slot]
-
-
-def available_memory(device: torch.device) -> int:
-    """Bytes that can be allocated without swapping, as the system reports them now."""
-    if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)[0]
-    meminfo = Path("/proc/meminfo")
-    if meminfo.exists():
-        for line in meminfo.read_text(encoding="ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2

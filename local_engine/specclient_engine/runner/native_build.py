@@ -1,0 +1,74 @@
+"""Compiles the native kernels once, where a C compiler is at hand, and keeps them in the cache."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from ..models.cache import cache_root, locked
+
+SOURCE = Path(__file__).with_name("fused_native.c")
+NEEDED = ("avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512_vnni")
+"""Instructions that the kernels are written in, as Linux names them."""
+
+FLAGS = ("-O3", "-mtune=native", "-mfma", "-shared", "-fPIC", "-fopenmp", "-Wno-psabi")
+SECONDS = 120
+
+
+@functools.cache
+def native_library() -> ctypes.CDLL | str:
+    """The compiled kernels; where there can be none, why, in half a sentence.
+
+    The first call on a machine compiles for a few seconds; the file's name carries the hash of the
+    source, the flags and the compiler, so that it is never taken for another's.
+    """
+    has = _instructions()
+    missing = [name for name in NEEDED if name not in has]
+    if missing:
+        return f"this processor has no {missing[0]}"
+    compiler = next((found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))), None)
+    if compiler is None:
+        return "there is no C compiler (cc, gcc or clang) on the PATH"
+    flags = [*FLAGS, *("-m" + name.replace("_", "") for name in (*NEEDED, "avx512_bf16") if name in has)]
+    try:
+        return ctypes.CDLL(str(_compiled(compiler, flags)))
+    except (OSError, subprocess.SubprocessError) as problem:
+        return f"{compiler} could not build the kernels ({type(problem).__name__})"
+
+
+def _compiled(compiler: str, flags: list[str]) -> Path:
+    version = subprocess.run([compiler, "--version"], capture_output=True, check=True, timeout=SECONDS).stdout
+    digest = hashlib.sha256(b"\0".join([SOURCE.read_bytes(), " ".join(flags).encode(), version]))
+    library = cache_root() / "native" / f"fused-{digest.hexdigest()[:20]}.so"
+    with locked(library):
+        if not library.exists():
+            with tempfile.TemporaryDirectory(dir=library.parent) as scratch:
+                made = Path(scratch) / library.name
+                command = [compiler, *flags, "-o", str(made), str(SOURCE), "-lm"]
+                subprocess.run(command, capture_output=True, check=True, timeout=SECONDS)
+                os.replace(made, library)
+    return library
+
+
+def has_bfloat16() -> bool:
+    """Whether the processor multiplies bfloat16 in hardware."""
+    return "avx512_bf16" in _instructions()
+
+
+@functools.cache
+def _instructions() -> frozenset[str]:
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return frozenset()
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return frozenset()
+    flags = next((line for line in lines if line.startswith("flags")), "")
+    return frozenset(flags.split())
