@@ -81,8 +81,8 @@ class RequestState:
         assert self._last_token is not None
         return [self._last_token, *draft.tokens]
 
-    def take(self, draft: Draft, choose: Choose, row: ReadRow) -> FinishReason | None:
-        """Verifies `draft` against the rows of a pass and posts what was confirmed.
+    def take(self, draft: Draft, choose: Choose, row: ReadRow) -> Step:
+        """Verifies `draft` against the rows of a pass; the step that tells what was confirmed.
 
         The first call has the one row behind the prompt. Rejected tokens fall off the cache here: what
         counts as cached is every token but the last.
@@ -93,10 +93,19 @@ class RequestState:
             self.account.passed(draft.sources, verdict.accepted)
         self._last_token = verdict.tokens[-1]
         self.cached = len(self.prompt) + self.generated - 1
-        if verdict.finish_reason is None:
+        reason = verdict.finish_reason
+        if reason is None:
             self._tell_proposer(verdict, draft)
-        self._post(verdict, chances)
-        return verdict.finish_reason
+            text = self._text.take()
+        else:
+            self._settle(reason)
+            text = self._text.finish()
+        return Step(text=text, token_ids=tuple(verdict.tokens), logprobs=chances, finish_reason=reason)
+
+    def cancel(self) -> Step:
+        """Ends the request where it is; the step that shows what was held back."""
+        self._settle("cancelled")
+        return Step(text=self._text.finish(), token_ids=(), finish_reason="cancelled")
 
     def _verify(self, draft: Draft, choose: Choose, row: ReadRow) -> tuple[Verdict, tuple[Logprobs, ...]]:
         count = self.request.sampling.logprobs
@@ -131,20 +140,6 @@ class RequestState:
     def _drop_proposer(self, error: Exception) -> None:
         self.proposer = None
         self.account.speculation_inactive = f"the proposer failed ({type(error).__name__})"
-
-    def _post(self, verdict: Verdict, chances: tuple[Logprobs, ...]) -> None:
-        reason = verdict.finish_reason
-        if reason is not None:
-            self._settle(reason)
-        text = self._text.take() if reason is None else self._text.finish()
-        self.mailbox.post(
-            Step(text=text, token_ids=tuple(verdict.tokens), logprobs=chances, finish_reason=reason)
-        )
-
-    def cancel(self) -> None:
-        """Ends the request where it is; held text is shown."""
-        self._settle("cancelled")
-        self.mailbox.post(Step(text=self._text.finish(), token_ids=(), finish_reason="cancelled"))
 
     def _settle(self, reason: FinishReason) -> None:
         account = self.account

@@ -10,7 +10,7 @@ from threading import RLock
 from time import perf_counter, perf_counter_ns
 from typing import TYPE_CHECKING, Protocol
 
-from specclient_engine.api import CostModel, Draft, FinishReason, Proposer
+from specclient_engine.api import CostModel, Draft, Proposer, Step
 from specclient_engine.errors import EngineClosed, EngineError, NotEnoughMemory
 from specclient_engine.request_state import NO_DRAFT, RequestState, first_tokens
 from specclient_engine.runner.base import Chunk, ModelRunner
@@ -107,8 +107,7 @@ class Scheduler:
     def _drop_cancelled(self) -> None:
         for request in [*self._running, *self._waiting]:
             if request.mailbox.cancelled:
-                request.cancel()
-                self._leave(request)
+                self._post(request, request.cancel())
 
     def _admit(self) -> None:
         """Gives cache slots to waiting requests, first come first served."""
@@ -145,7 +144,7 @@ class Scheduler:
             self._finish_prefill(prefilling, chunks[-1], rows)
         offset = 0
         for request, draft, chunk in zip(decoding, drafts, chunks, strict=False):
-            self._end_if(request, request.take(draft, *rows.readers(request, offset)))
+            self._post(request, request.take(draft, *rows.readers(request, offset)))
             offset += chunk.rows_wanted
 
     def _drafts(self, decoding: Sequence[RequestState]) -> list[Draft]:
@@ -182,11 +181,13 @@ class Scheduler:
         request.cached += len(chunk.tokens)
         if request.cached == len(request.prompt):
             request.account.first_token = perf_counter_ns()
-            self._end_if(request, request.take(NO_DRAFT, *rows.readers(request, rows.count - 1)))
+            self._post(request, request.take(NO_DRAFT, *rows.readers(request, rows.count - 1)))
 
-    def _end_if(self, request: RequestState, reason: FinishReason | None) -> None:
-        if reason is not None:
+    def _post(self, request: RequestState, step: Step) -> None:
+        """Hands a step to the reader; the cache of a request that ends is free before it hears of it."""
+        if step.finish_reason is not None:
             self._leave(request)
+        request.mailbox.post(step)
 
     def _leave(self, request: RequestState) -> None:
         """The request is over: its cache is free for the next."""

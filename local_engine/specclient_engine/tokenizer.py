@@ -36,7 +36,7 @@ class FolderTokenizer:
             raise ModelCorrupt(f"{path} cannot be read as a tokenizer ({error}); fetch it again") from error
         self._raw.no_truncation()
         self._raw.no_padding()
-        continuation = without_opening_space(spec)
+        continuation = as_continuation(spec)
         self._middle = self._raw if continuation == spec else RawTokenizer.from_str(json.dumps(continuation))
         self._lock = Lock()
         self._byte_level = "ByteLevel" in set(_types(spec.get("decoder")))
@@ -122,8 +122,17 @@ def read_json(path: Path) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def as_continuation(spec: dict[str, Any]) -> dict[str, Any]:
+    """The tokenizer's description for the middle of a text: no opening space, offsets untrimmed."""
+    spec = without_opening_space(spec)
+    if "ByteLevel" in set(_types(spec.get("post_processor"))):
+        # Besides special tokens, which a continuation has none of, it only cuts spaces off the offsets.
+        return {**spec, "post_processor": None}
+    return spec
+
+
 def without_opening_space(spec: Any) -> Any:
-    """The tokenizer's description without the parts that put a space before a text's first word."""
+    """The description without the parts that put a space before a text's first word."""
     if isinstance(spec, list):
         parts = [without_opening_space(part) for part in spec]
         return [part for part in parts if part is not None]
@@ -141,10 +150,10 @@ def without_opening_space(spec: Any) -> Any:
 
 
 def _types(part: Any) -> Iterator[str]:
-    """The types of a decoder and of the decoders inside it."""
+    """The types of a decoder or processor and of those inside it."""
     if isinstance(part, Mapping):
         yield str(part.get("type"))
-        for inner in part.get("decoders") or ():
+        for inner in (*(part.get("decoders") or ()), *(part.get("processors") or ())):
             yield from _types(inner)
 
 
