@@ -195,12 +195,16 @@ class Timeline:
         queue, prefill, decode = (_phase(reading, name) for name in ("queue", "prefill", "decode"))
         first_token = _phase(reading, "time_to_first_token")
         anchor, at = self._anchor(reading, streamed, end)
+        issued = attempt.issued
+        # A request is handed to the engine by a call that returns after the engine has stamped it.
+        if isinstance(reading, EnginePhases):
+            issued = min(issued, reading.submitted)
         placed, unattributed, consistent = None, None, None
         if anchor is not None and (queue or prefill or decode or first_token):
             before = _sum(queue, prefill) or (first_token.seconds if first_token else 0.0)
             after = decode.seconds if decode else 0.0
             lead = before + after if anchor == "response_end" else before
-            unattributed = at - self.seconds(attempt.issued) - lead
+            unattributed = at - self.seconds(issued) - lead
             begin = at - _sum(queue, prefill)
             if anchor == "response_end":
                 begin -= after
@@ -219,7 +223,7 @@ class Timeline:
             total=Phase(seconds=self.seconds(end), source="client"),
             server_total=_phase(reading, "server_total"),
             client=self._client(streamed, end),
-            sent_at=self.seconds(attempt.issued),
+            sent_at=self.seconds(issued),
             phases_at=placed,
             anchor=anchor if placed is not None else None,
             unattributed=unattributed,

@@ -10,14 +10,11 @@ from specclient.report import Phase, Report, Timing
 
 Kind = Literal["call", "attempt", "wait", "phase", "client", "gap", "other"]
 
+VISIBLE = 0.001
+"""Seconds below which preparing a request (or loading a model for it) has no row."""
+
 PHASES = ("queue", "prefill", "decode")
 CLIENT_PARTS = ("await_headers", "await_content", "receive")
-MEASURED_BY = {
-    "server": "server",
-    "engine": "engine",
-    "derived": "derived",
-    "client": "client",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +53,7 @@ def of_report(report: Report) -> Picture:
     label = f"chat {report.model}" if report.model else "chat"
     bars = [Bar(label, 0.0, total, "client", "call")]
     bars += _attempts(report, total)
-    bars += _parts(timing)
+    bars += _parts(report)
     return Picture(
         title=f"{label} on {report.target}",
         seconds=total,
@@ -94,9 +91,13 @@ def _attempts(report: Report, total: float) -> Iterator[Bar]:
         at += attempt.seconds
 
 
-def _parts(timing: Timing) -> Iterator[Bar]:
+def _parts(report: Report) -> Iterator[Bar]:
+    timing = report.timing
     sent = timing.sent_at or 0.0
-    connect = timing.client.connect
+    connect = timing.client.connect or 0.0
+    began = _last_try_began(report)
+    if sent - connect - began >= VISIBLE:
+        yield Bar("prepare", began, sent - connect - began, "client", "client", 1)
     if connect:
         yield Bar("connect", max(sent - connect, 0.0), connect, "client", "client", 1)
     if timing.phases_at is not None:
@@ -113,6 +114,13 @@ def _parts(timing: Timing) -> Iterator[Bar]:
         if seconds:
             yield Bar(name, at, seconds, "client", "client", 1)
             at += seconds
+
+
+def _last_try_began(report: Report) -> float:
+    if len(report.attempts) < 2:
+        return 0.0
+    *earlier, last = report.attempts
+    return sum(attempt.seconds + attempt.waited for attempt in earlier) + last.waited
 
 
 def _facts(report: Report) -> Iterator[tuple[str, str]]:

@@ -252,3 +252,17 @@ def test_done_counts_once(clock: Clock) -> None:
     clock.advance(10)
     timeline.done()
     assert timeline.timing(streamed=False).total.seconds == pytest.approx(0.01)
+
+
+def test_the_engine_may_stamp_before_the_hand_over_returns(clock: Clock) -> None:
+    timeline = clock.timeline()
+    submitted = clock.now
+    clock.advance(7)
+    timeline.sent()
+    clock.advance(100)
+    timeline.frame()
+    timeline.content()
+    timeline.done()
+    phases = EnginePhases(submitted, submitted + 1_000_000, submitted + 90_000_000, submitted + 90_000_001)
+    timing = timeline.timing(phases, streamed=True)
+    assert (timing.consistent, timing.unattributed, timing.sent_at) == (True, 0.0, 0.0)

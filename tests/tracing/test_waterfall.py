@@ -82,10 +82,21 @@ def test_the_bars_of_a_report() -> None:
     assert bars["attempt 1"].note == "old, RateLimitError"
 
 
+def test_time_before_the_request_is_a_row_of_its_own() -> None:
+    """Loading a model, mostly."""
+    timing = TIMING.model_copy(update={"client": ClientTiming(connect=0.05)})
+    bars = {
+        bar.label: bar for bar in of_report(REPORT.model_copy(update={"timing": timing, "attempts": ()})).bars
+    }
+    assert (bars["prepare"].start, bars["prepare"].seconds) == (0.0, pytest.approx(0.6))
+    assert bars["prepare"].source == "client"
+
+
 def test_without_reported_phases_the_stopwatch_has_its_own_names() -> None:
     timing = TIMING.model_copy(update={"queue": None, "prefill": None, "decode": None, "phases_at": None})
     bars = of_report(REPORT.model_copy(update={"timing": timing, "attempts": ()})).bars
-    assert [bar.label for bar in bars] == ["chat m", "connect", "await_headers", "await_content", "receive"]
+    labels = [bar.label for bar in bars]
+    assert labels == ["chat m", "prepare", "connect", "await_headers", "await_content", "receive"]
     assert {bar.source for bar in bars} == {"client"}
 
 
