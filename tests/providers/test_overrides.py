@@ -1,0 +1,148 @@
+"""A user can correct every fact, and a wrong correction is refused by file and key."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import pytest
+
+from specclient_providers import AnswerReader, OverrideError, resolve
+from specclient_providers.overrides import Overrides
+
+ON = date(2026, 11, 29)
+FILE = "specclient.toml [targets.prod]"
+
+
+def corrected(provider: str, **overrides: Any) -> Any:
+    return resolve(provider, model="m", on=ON, overrides=overrides, origin=FILE)
+
+
+def test_a_correction_carries_its_file_as_source() -> None:
+    claim = corrected("groq", prediction=True).prediction.claim
+    assert (claim.state, claim.source, claim.checked, claim.certainty) == ("documented", FILE, ON, "user")
+
+
+def test_a_part_of_a_rule_can_be_corrected() -> None:
+    found = resolve(
+        "openai", model="gpt-4o", on=ON, overrides={"prediction": {"until": date(2027, 6, 1)}}, origin=FILE
+    ).prediction
+    assert found.supported
+    assert found.until == date(2027, 6, 1)
+    assert found.shapes == ("object", "parts")
+    assert found.claim.certainty == "user"
+
+
+def test_every_field_reaches_the_facts() -> None:
+    facts = corrected(
+        "openai_compatible",
+        title="Ours",
+        key_env=("OUR_KEY",),
+        auth_header="X-Key",
+        auth_prefix="",
+        paths={"chat": "/talk"},
+        telemetry_name="ours",
+        self_hosted=True,
+        prediction={
+            "state": "documented",
+            "shapes": ["string"],
+            "conflicts": ["n>1"],
+            "length_default": 100,
+            "preview": True,
+            "forced": {"a.b": 1},
+            "source": "https://wiki.example/llm",
+        },
+        unknown_fields="rejected",
+        length_key="max_tokens",
+        opt_ins=[{"code": "t", "field": "report", "value": True, "traces": ["t"], "when": "plain"}],
+        cautions={"seed": "Seeds are refused here"},
+        figures={"queue": {"paths": ["t.wait"], "unit": "ms"}},
+        ttft_includes_queue=True,
+        speculation={"method": "ngram", "prompt_methods": ["ngram"]},
+        rejected_charged=False,
+        restrictions=("Ours.",),
+    )
+    assert facts.title == "Ours"
+    assert facts.key_env == ("OUR_KEY",)
+    assert (facts.auth.header, facts.auth.value("k")) == ("X-Key", "k")
+    assert facts.path == "/talk"
+    assert facts.telemetry_name == "ours"
+    assert facts.self_hosted
+    assert facts.prediction.shapes == ("string",)
+    assert [conflict.parameter for conflict in facts.prediction.conflicts] == ["n>1"]
+    assert facts.prediction.length_default == 100
+    assert facts.prediction.preview
+    assert facts.prediction.forced == {"a.b": 1}
+    assert facts.prediction.claim.source == "https://wiki.example/llm"
+    assert facts.request.unknown_fields.state == "rejected"
+    assert (facts.request.length.key, facts.request.length.only) == ("max_tokens", True)
+    assert facts.request.opt_ins[0].field == "report"
+    assert facts.request.cautions[0].parameter == "seed"
+    assert facts.answer.ttft_includes_queue
+    assert facts.speculation.method == "ngram"
+    assert facts.billing.rejected_charged is False
+    assert facts.restrictions == ("Ours.",)
+    reader = AnswerReader(facts)
+    reader.event({"t": {"wait": 250}})
+    assert reader.result().queue.seconds == 0.25  # type: ignore[union-attr]
+
+
+def test_no_field_is_missing_from_this_test() -> None:
+    """A new field of Overrides has to be added to the test above."""
+    assert set(Overrides.model_fields) == {
+        *(
+            "base_model",
+            "title",
+            "key_env",
+            "auth_header",
+            "auth_prefix",
+            "paths",
+            "telemetry_name",
+            "self_hosted",
+        ),
+        *(
+            "prediction",
+            "unknown_fields",
+            "length_key",
+            "opt_ins",
+            "cautions",
+            "figures",
+            "ttft_includes_queue",
+        ),
+        *("speculation", "rejected_charged", "restrictions", "origin", "on"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("overrides", "key"),
+    [
+        ({"predicton": True}, "predicton"),
+        ({"prediction": {"state": "maybe"}}, "prediction.state"),
+        ({"prediction": {"shapes": []}}, "prediction.shapes"),
+        ({"prediction": {"shapes": ["yaml"]}}, "prediction.shapes.0"),
+        ({"prediction": {"until": "soon"}}, "prediction.until"),
+        ({"prediction": {"length_default": 0}}, "prediction.length_default"),
+        ({"prediction": 3}, "prediction"),
+        ({"speculation": {"mode": "x"}}, "speculation.mode"),
+        ({"length_key": "max_output"}, "length_key"),
+        ({"figures": {"queue": {"paths": ["a"], "unit": "hours"}}}, "figures.queue.unit"),
+        ({"opt_ins": ["nothing_of_this_name"]}, "opt_ins"),
+        ({"origin": "x"}, "origin"),
+    ],
+)
+def test_a_wrong_correction_names_file_and_key(overrides: dict[str, Any], key: str) -> None:
+    with pytest.raises(OverrideError) as caught:
+        resolve("openai", overrides=overrides, origin=FILE)
+    assert caught.value.key == key
+    assert str(caught.value).startswith(f"{FILE}: overrides.{key}: ")
+
+
+def test_an_unknown_opt_in_is_answered_with_the_known_ones() -> None:
+    with pytest.raises(OverrideError, match="known here: perf_metrics"):
+        corrected("fireworks", opt_ins=["perf"])
+
+
+def test_base_model_decides_but_is_not_sent() -> None:
+    facts = resolve("azure", model="prod", on=ON, overrides={"base_model": "gpt-4o"})
+    assert facts.prediction.supported
+    assert facts.model == "prod"
