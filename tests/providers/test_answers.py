@@ -467,17 +467,22 @@ def test_malformed_objects_are_passed_over(junk: Any) -> None:
         read(provider, junk, {"choices": junk}, headers={"x": "y"})
 
 
+KEYS = [
+    *("usage", "choices", "metrics", "timings", "perf_metrics", "meta_info", "time_info", "0"),
+    *(
+        "completion_tokens_details",
+        "accepted_prediction_tokens",
+        "completion_tokens",
+        "queue_time",
+        "prompt_ms",
+    ),
+]
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(
-                (
-                    "usage choices metrics timings perf_metrics completion_tokens_details queue_time time_info 0 "
-                    "accepted_prediction_tokens completion_tokens prompt_ms meta_info"
-                ).split()
-            ),
+            st.sampled_from(KEYS),
             inner,
             max_size=4,
         )
