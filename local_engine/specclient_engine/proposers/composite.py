@@ -57,12 +57,14 @@ class CompositeProposer:
             if not votes:
                 break
             self._votes.append(votes)
-            rate, token, key = max((self._table.rate(key), token, key) for token, key in votes)
+            rate, token, _ = max((self._table.rate(key), token, key) for token, key in votes)
             survival *= rate
             if survival < LEAST_SURVIVAL:
                 break
             tokens.append(token)
-            sources.append("suffix" if key[0] == "suffix" else "prediction")
+            # Where the known text says the same, it is the known text's: repetition only seconded it.
+            known = any(guess == token and kind != "suffix" for guess, (kind, *_) in votes)
+            sources.append("prediction" if known else "suffix")
             confidence.append(rate)
             walker.step(token)
             pointers = [
