@@ -12,7 +12,7 @@ from specclient.core.destination import Destination
 from specclient.core.errors import request_id
 from specclient.core.plan import Plan
 from specclient.core.timeline import NANOSECONDS, Timeline
-from specclient.report import Attempt, PredictionReport, Reason, Report, Speculation
+from specclient.report import Attempt, PredictionReport, Reason, Report, Speculation, Usage
 from specclient.tracing import (
     Call,
     CallOutcome,
@@ -150,7 +150,7 @@ class Ledger:
             if stats is None
             else _engine_prediction(plan, stats),
             timing=self.timeline.timing(phases, streamed=answer is not None and answer.streamed),
-            usage=account.usage(reading),
+            usage=account.usage(reading) if stats is None else _engine_usage(stats),
             speculation=account.speculation(reading) if stats is None else _engine_speculation(stats),
             notes=(*self.notes, *plan.notes, *account.answer_notes(reading)),
         )
@@ -179,6 +179,12 @@ def capability(facts: EndpointFacts) -> str:
     if facts.self_hosted:
         return "self_hosted"
     return "refused" if facts.prediction.state == "rejected" else "undocumented"
+
+
+def _engine_usage(stats: Any) -> Usage:
+    return Usage(
+        prompt=stats.prompt_tokens, completion=stats.completion_tokens, cached=stats.cached_tokens
+    )
 
 
 def _engine_prediction(plan: Plan, stats: Any) -> PredictionReport:
