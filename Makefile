@@ -30,7 +30,7 @@ $(VENV)/.dev: $(VENV)/.demo
 	@touch $@
 
 demo: $(VENV)/.demo ## regenerate a real file with a real model, with and without its prediction
-	@$(BIN)/specclient edit examples/demo/inventory.py --instruction-file examples/demo/instruction.txt --target local --provider local --compare
+	@$(BIN)/specclient edit examples/demo/inventory.py --instruction-file examples/demo/instruction.txt --provider local --compare
 
 test: $(VENV)/.dev ## run the whole suite
 	@$(BIN)/python -m pytest

@@ -60,14 +60,26 @@ def open_client(
     config: Path | None = None,
     **values: Any,
 ) -> Iterator[Client]:
-    """A client for what the options mean, with the engine's progress on stderr."""
-    from specclient.cli.progress import EngineProgress
+    """A client for what the options mean; an engine that it needs is loaded first, in sight."""
     from specclient.client import Client
 
     picked, loaded = pick_target(target, provider, model, config=config, **values)
+    with Client(target=picked, config=loaded) as client:
+        if picked.provider == "local":
+            load_engine(picked)
+        yield client
+
+
+def load_engine(target: Target) -> None:
+    """Get the target's engine ready, so that no call waits for it unseen."""
+    from specclient.cli.progress import EngineProgress
+    from specclient.core import engines
+    from specclient.core.local import LocalTransport
+
     progress = EngineProgress()
+    engines.on_progress(progress)
     try:
-        with Client(target=picked, config=loaded, progress=progress) as client:
-            yield client
+        LocalTransport(target.model, target.engine).engine(None)
     finally:
         progress.stop()
+        engines.on_progress(None)

@@ -20,7 +20,9 @@ NOT_REPORTED = "not reported"
 
 def compare_edit(client: Any, file: Path, instruction: str, *, as_json: bool, **settings: Any) -> None:
     """Run the edit twice and print the diff, the table and the waterfall; as JSON both edits in full."""
-    plain = run_edit(client, file, instruction, predict=False, **settings)
+    # The engine drafts from the prompt too, and the file stands there: the baseline is plain decoding.
+    off = {"extra_body": {"speculation": "off"}} if client.target.provider == "local" else {}
+    plain = run_edit(client, file, instruction, predict=False, **settings, **off)
     predicted = run_edit(client, file, instruction, predict=True, **settings)
     if as_json:
         write_json(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from specclient_providers import EndpointFacts
 
-_STYLES = {"supported": "green", "ends soon": "yellow", "preview": "yellow"}
+_STYLES = (("ends", "yellow"), ("preview", "yellow"), ("supported", "green"), ("some", "green"))
 _WHY_NOT = {
     "model": "not for this model",
     "api": "not for this API",
@@ -77,7 +77,18 @@ def status(facts: EndpointFacts) -> str:
         if prediction.ends_soon:
             return f"supported, ends {prediction.until}"
         return "supported (preview)" if prediction.preview else "supported"
+    if prediction.code == "model" and facts.model is None:
+        return "for some models"
     return _WHY_NOT.get(prediction.code, prediction.code)
+
+
+def _models(facts: EndpointFacts) -> str:
+    """The models that a rule supports, as its patterns."""
+    from specclient_providers import registry
+
+    rules = registry.get(facts.provider).prediction
+    patterns = [pattern for rule in rules if rule.claim.holds(facts.on) for pattern in rule.models]
+    return ", ".join(dict.fromkeys(pattern for pattern in patterns if pattern != "*"))
 
 
 def _all(facts: list[EndpointFacts]) -> Table:
@@ -103,10 +114,7 @@ def _all(facts: list[EndpointFacts]) -> Table:
 def _coloured(text: str) -> Any:
     from rich.text import Text
 
-    style = next((style for word, style in _STYLES.items() if word in text), "dim")
-    if "ends" in text or "preview" in text:
-        style = "yellow"
-    return Text(text, style=style)
+    return Text(text, style=next((style for word, style in _STYLES if word in text), "dim"))
 
 
 def _one(facts: EndpointFacts) -> Table:
@@ -130,6 +138,7 @@ def _rows(facts: EndpointFacts) -> list[tuple[str, Any]]:
         ("key from", " or ".join(facts.key_env)),
         ("as of", facts.on),
         ("prediction", _coloured(status(facts))),
+        ("models", _models(facts)),
         ("since", claim.since),
         ("until", claim.until),
         ("checked", _text(claim.checked) + (f", {claim.certainty}" if claim.certainty != "verified" else "")),

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import PurePath
 
 from specclient.textfile import FileImage
 
 SYSTEM = (
-    "You rewrite files. You are given a file and an instruction. Answer with the complete text of the file "
-    "after the change, from its first line to its last. Change only what the instruction asks for and copy "
-    "everything else exactly, character by character. Write nothing before or after the file's text: no "
-    "explanation, no code fence, no placeholder for parts that stay the same."
+    "You rewrite files. Answer with the complete new text of the file and nothing else. "
+    "Change only what the instruction asks for and copy everything else exactly."
 )
 
 
 def messages(image: FileImage, instruction: str) -> list[dict[str, str]]:
-    """The conversation for one edit. The file stands in it once, before the instruction.
+    """The conversation for one edit, with the file in it once: a server that drafts from the prompt finds it.
 
-    A server that drafts from the prompt finds the known text there, and a second instruction on the same
-    file shares its prefix.
+    The instruction stands before the file and again after it. Small models forget the one and start to
+    copy without the other.
     """
+    wanted = instruction.strip()
+    name = PurePath(image.name).name
+    fence = "`" * (longest_fence(image.text) + 1)
     end = "" if image.text.endswith("\n") else "\n"
     user = (
-        f'<file name="{PurePath(image.name).name}">\n{image.text}{end}</file>\n\n'
-        f"Instruction: {instruction.strip()}\n\n"
-        "Answer with the complete changed file only."
+        f"Instruction: {wanted}\n\n"
+        f"The file {name}:\n{fence}\n{image.text}{end}{fence}\n\n"
+        f"Now write the complete file with this change applied: {wanted}"
     )
     return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": user}]
+
+
+def longest_fence(text: str) -> int:
+    """Length of the longest run of backticks that begins a line, at least 2."""
+    return max((len(run) for run in re.findall(r"^ {0,3}(`{3,})", text, re.MULTILINE)), default=2)
