@@ -143,7 +143,7 @@ class Attempt(_Frozen):
 
     target: str
     provider: str
-    model: str | None
+    model: str | None = None
     status: int | None = None
     error: str | None = None
     seconds: float
@@ -165,7 +165,7 @@ class Report(_Frozen):
 
     target: str
     provider: str
-    model: str | None
+    model: str | None = None
     attempts: tuple[Attempt, ...] = ()
     request_id: str | None = None
     usage: Usage = Usage()
