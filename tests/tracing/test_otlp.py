@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
 import pytest
+from collector import Collector
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
-    ExportTraceServiceRequest,
-    ExportTraceServiceResponse,
-)
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from tracing_helpers import Backend, Clock
@@ -28,40 +21,13 @@ class Reading:
 
 
 @pytest.fixture
-def collector() -> Iterator[Any]:
-    received: list[Any] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["content-length"]))
-            if self.headers.get("content-encoding") == "gzip":
-                body = gzip.decompress(body)
-            request = ExportTraceServiceRequest.FromString(body)
-            for resource in request.resource_spans:
-                for scope in resource.scope_spans:
-                    received.extend(scope.spans)
-            answer = ExportTraceServiceResponse().SerializeToString()
-            self.send_response(200)
-            self.send_header("content-type", "application/x-protobuf")
-            self.send_header("content-length", str(len(answer)))
-            self.end_headers()
-            self.wfile.write(answer)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    server.received = received  # type: ignore[attr-defined]
-    yield server
-    server.shutdown()
-    server.server_close()
-    thread.join()
+def collector() -> Iterator[Collector]:
+    with Collector() as collector:
+        yield collector
 
 
-def test_nanoseconds_survive(collector: Any, clock: Clock) -> None:
-    exporter = OTLPSpanExporter(endpoint=f"http://127.0.0.1:{collector.server_port}/v1/traces")
+def test_nanoseconds_survive(collector: Collector, clock: Clock) -> None:
+    exporter = OTLPSpanExporter(endpoint=f"{collector.url}/v1/traces")
     backend = Backend()
     backend.tracer_provider = TracerProvider()
     backend.tracer_provider.add_span_processor(SimpleSpanProcessor(exporter))
@@ -77,7 +43,7 @@ def test_nanoseconds_survive(collector: Any, clock: Clock) -> None:
     call.finish(Report(target="t", provider="groq", model="m", timing=timing))
     backend.tracer_provider.shutdown()
 
-    spans = {span.name: span for span in collector.received}
+    spans = {span.name: span for span in collector.spans}
     root, prefill, decode = spans["chat m"], spans["prefill"], spans["decode"]
     assert root.start_time_unix_nano == clock.wall_now
     assert root.end_time_unix_nano == clock.wall_now + 60_000_000
