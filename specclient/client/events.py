@@ -255,7 +255,7 @@ class ChatStream:
     def get_final_completion(self) -> ChatCompletion:
         """The whole answer; reads what is left."""
         self.until_done()
-        if self._stream.specclient is None:
+        if not self._stream.completed:
             raise _incomplete()
         return self._accumulator.snapshot()
 
@@ -319,7 +319,7 @@ class AsyncChatStream:
     async def get_final_completion(self) -> ChatCompletion:
         """The whole answer; reads what is left."""
         await self.until_done()
-        if self._stream.specclient is None:
+        if not self._stream.completed:
             raise _incomplete()
         return self._accumulator.snapshot()
 

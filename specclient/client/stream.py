@@ -51,6 +51,11 @@ class _Base(Generic[T]):
         return self._flow.report
 
     @property
+    def completed(self) -> bool:
+        """Whether the answer came whole."""
+        return self._flow.completed
+
+    @property
     def response(self) -> Any:
         """Status and headers of the response as an httpx one, without its body."""
         from specclient.client.raw import http_response

@@ -89,10 +89,7 @@ class Answer:
         self._timeline.frame()
         choices = obj.get("choices")
         if not choices:
-            if not self._first and (error := embedded_error(obj, self.headers)) is not None:
-                error.partial = self.text
-                raise error
-            if obj.get("error") and (error := embedded_error(obj, self.headers)) is not None:
+            if (error := embedded_error(obj, self.headers)) is not None:
                 error.partial = self.text
                 raise error
         elif "delta" not in choices[0] and "message" in choices[0]:

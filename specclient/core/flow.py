@@ -103,6 +103,8 @@ class Flow:
         self.exchange: Any = None
         self.answer: Answer | None = None
         self.held: list[dict[str, Any]] = []
+        self.completed = False
+        """Whether the answer came whole."""
         self.headers: Mapping[str, str] = {}
         self.status: int | None = None
         self.left_as: CallOutcome = "abandoned"
@@ -311,6 +313,7 @@ class Flow:
 
     def complete(self) -> Report:
         """The answer is whole: the tries, the spans and the report are closed."""
+        self.completed = True
         self.ledger.try_ended(self.status)
         self.current.breaker.succeeded()
         report = self._finish("completed", None)

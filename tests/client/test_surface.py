@@ -1,0 +1,390 @@
+"""OpenAI's surface, the same for both clients."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+from typing import Any
+
+import pytest
+
+import specclient
+from specclient.client import AsyncClient, Client
+from tests.doors import KEY, MESSAGES, SyncDoor
+from tests.server import chunk, completion, error, finish, reply, role, sse, usage_chunk
+
+USAGE = {
+    "prompt_tokens": 10,
+    "completion_tokens": 226,
+    "total_tokens": 236,
+    "completion_tokens_details": {"accepted_prediction_tokens": 49, "rejected_prediction_tokens": 107},
+}
+
+
+def sent(door: SyncDoor) -> Any:
+    return door.server.requests[-1].json
+
+
+def test_nothing_is_sent_that_was_not_set(door: SyncDoor) -> None:
+    door.server.play(reply(completion()))
+    answer = door.create()
+    assert answer.choices[0].message.content == "Hello"
+    assert sent(door) == {"model": "m", "messages": MESSAGES}
+    assert door.server.requests[0].path == "/v1/chat/completions"
+    assert door.server.requests[0].headers["authorization"] == f"Bearer {KEY}"
+
+
+def test_none_and_omitted_are_two_things(door: SyncDoor) -> None:
+    door.server.play(reply(completion()))
+    door.create(temperature=None, top_p=specclient.NOT_GIVEN, seed=specclient.omit, stop=["x"], n=0)
+    assert sent(door) == {"model": "m", "messages": MESSAGES, "temperature": None, "stop": ["x"], "n": 0}
+
+
+def test_per_call_headers_query_and_body(door: SyncDoor) -> None:
+    door.make(default_headers={"x-a": "1", "x-b": "1"}, default_query={"q": "1"})
+    door.server.play(reply(completion()))
+    door.create(
+        model="other",
+        extra_headers={"x-b": "2", "User-Agent": None},
+        extra_query={"r": "2"},
+        extra_body={"top_k": 3, "temperature": 0},
+        temperature=1,
+        idempotency_key="once",
+    )
+    request = door.server.requests[0]
+    assert request.json == {"model": "other", "messages": MESSAGES, "temperature": 0, "top_k": 3}
+    assert (request.headers["x-a"], request.headers["x-b"]) == ("1", "2")
+    assert "user-agent" not in request.headers
+    assert request.headers["idempotency-key"] == "once"
+    assert request.query == {"q": "1", "r": "2"}
+
+
+def test_an_unknown_argument_is_a_type_error(door: SyncDoor) -> None:
+    with pytest.raises(TypeError, match=r"did you mean 'temperature'\? .*extra_body"):
+        door.create(temprature=1)
+    assert door.server.requests == []
+
+
+@pytest.mark.parametrize(
+    "prediction",
+    [
+        "known text",
+        {"type": "content", "content": "known text"},
+        specclient.Prediction("known text"),
+        lambda: "known text",
+        lambda request: request["messages"] and "known text",
+    ],
+    ids=["str", "dict", "object", "callable", "callable of the request"],
+)
+def test_a_prediction_in_every_form(door: SyncDoor, prediction: Any) -> None:
+    door.make(overrides={"prediction": "documented"})
+    door.server.play(reply(completion("Hello", usage=USAGE)))
+    answer = door.create(prediction=prediction)
+    assert sent(door)["prediction"] == {"type": "content", "content": "known text"}
+    report = answer.specclient.prediction
+    assert (report.outcome, report.effect) == ("forwarded", "used")
+    assert (report.accepted_tokens, report.rejected_tokens) == (49, 107)
+    assert answer.usage.completion_tokens_details.accepted_prediction_tokens == 49
+
+
+def test_a_callable_prediction_is_called_once_a_call(door: SyncDoor, waits: list[float]) -> None:
+    calls: list[int] = []
+
+    def known() -> str:
+        calls.append(1)
+        return "known text"
+
+    door.make(overrides={"prediction": "documented"})
+    door.server.play(error(500, "again"), error(500, "again"), reply(completion()))
+    door.create(prediction=known)
+    assert len(calls) == 1
+    assert [r.json["prediction"]["content"] for r in door.server.requests] == ["known text"] * 3
+
+
+def test_an_undocumented_prediction_is_withheld_with_a_reason(door: SyncDoor) -> None:
+    door.server.play(reply(completion()))
+    report = door.create(prediction="known text").specclient.prediction
+    assert "prediction" not in sent(door)
+    assert report.outcome == "withheld"
+    assert report.reasons[0].text
+
+
+def test_the_same_figures_from_a_stream_and_from_a_plain_answer(door: SyncDoor) -> None:
+    door.make(overrides={"prediction": "documented"})
+    door.server.play(
+        reply(completion("Hello", usage=USAGE)), sse(chunk("Hello"), finish(), usage_chunk(**USAGE))
+    )
+    plain = door.create(prediction="known").specclient
+    streamed = door.read(prediction="known")[-1].specclient
+    assert plain.prediction == streamed.prediction
+    assert plain.usage == streamed.usage
+
+
+def test_a_live_refusal_is_learnt_once(door: SyncDoor) -> None:
+    door.make(overrides={"prediction": "documented"}, max_retries=0)
+    refusal = error(400, "property 'prediction' is unsupported", param="prediction")
+    door.server.play(refusal, reply(completion()), reply(completion()))
+    first = door.create(prediction="known")
+    second = door.create(prediction="known")
+    assert ["prediction" in r.json for r in door.server.requests] == [True, False, False]
+    assert first.specclient.prediction.outcome == second.specclient.prediction.outcome == "withheld"
+    assert [a.status for a in first.specclient.attempts] == [400, 200]
+    assert first.specclient.prediction.reasons
+    assert second.specclient.prediction.reasons
+    assert len(door.client.learned.entries()) == 1
+
+
+def test_a_refusal_of_something_else_is_the_callers_error(door: SyncDoor) -> None:
+    door.make(overrides={"prediction": "documented"})
+    door.server.play(error(400, "temperature is too high", param="temperature"))
+    with pytest.raises(specclient.BadRequestError) as caught:
+        door.create(prediction="known")
+    assert caught.value.param == "temperature"
+    assert len(door.server.requests) == 1
+
+
+def test_messages_of_an_answer_go_back_as_they_came(door: SyncDoor) -> None:
+    body = completion()
+    body["choices"][0]["message"]["vendor"] = 1
+    door.server.play(reply(body), reply(completion()))
+    message = door.create().choices[0].message
+    door.create(messages=[*MESSAGES, message])
+    assert sent(door)["messages"][1] == {"role": "assistant", "content": "Hello", "vendor": 1}
+
+
+def test_unknown_fields_are_kept_and_odd_types_survive(door: SyncDoor) -> None:
+    body = completion("Hello", x_vendor={"a": 1})
+    body["choices"][0] |= {"finish_reason": 5, "index": "0"}
+    body["usage"]["prompt_tokens"] = "five"
+    door.server.play(reply(body))
+    answer = door.create()
+    assert answer.x_vendor == {"a": 1}
+    assert answer.choices[0].message.content == "Hello"
+    assert answer.choices[0].finish_reason == 5
+    assert answer.usage.prompt_tokens == "five"
+    assert answer.usage.completion_tokens == 2
+
+
+def test_null_counters_are_not_zero(door: SyncDoor) -> None:
+    details = {"accepted_prediction_tokens": None, "rejected_prediction_tokens": None}
+    usage = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3, "completion_tokens_details": details}
+    door.make(overrides={"prediction": "documented"})
+    door.server.play(reply(completion(usage=usage)))
+    report = door.create(prediction="known").specclient.prediction
+    assert report.accepted_tokens is None
+    assert report.effect == "unknown"
+
+
+def test_content_parts_of_a_plain_answer(door: SyncDoor) -> None:
+    body = completion()
+    body["choices"][0]["message"]["content"] = [
+        {"type": "thinking", "thinking": [{"type": "text", "text": "hmm"}]},
+        {"type": "text", "text": "Hello"},
+    ]
+    door.server.play(reply(body))
+    message = door.create().choices[0].message
+    assert (message.content, message.reasoning_content) == ("Hello", "hmm")
+
+
+def test_null_choices_with_an_error_inside_a_200(door: SyncDoor, waits: list[float]) -> None:
+    body = {"choices": None, "error": {"message": "slow", "code": 429, "metadata": {"provider_name": "X"}}}
+    door.server.play(reply(body), reply(completion()))
+    answer = door.create()
+    assert [a.error for a in answer.specclient.attempts] == ["RateLimitError", None]
+
+
+@pytest.mark.parametrize("body", [{"id": "1", "choices": None}, {"id": "1"}, [], "x", b"", b"nonsense"])
+def test_an_answer_that_is_none(door: SyncDoor, body: Any) -> None:
+    door.server.play(reply(body))
+    with pytest.raises(specclient.APIResponseValidationError):
+        door.create()
+
+
+def test_a_gzipped_answer(door: SyncDoor) -> None:
+    door.server.play(reply(completion(), gzip=True))
+    assert door.create().choices[0].message.content == "Hello"
+
+
+def test_raw_response(door: SyncDoor) -> None:
+    door.server.play(reply(completion(), headers={"x-request-id": "r1", "x-ratelimit-remaining": "3"}))
+    raw = door.run(door.client.chat.completions.with_raw_response.create(messages=MESSAGES))
+    assert (raw.status_code, raw.request_id, raw.retries_taken) == (200, "r1", 0)
+    assert raw.headers["X-RateLimit-Remaining"] == "3"
+    assert raw.parse().choices[0].message.content == "Hello"
+    assert raw.parse()._request_id == "r1"
+    assert raw.json()["object"] == "chat.completion"
+    assert raw.http_response.json() == raw.json()
+
+
+def test_raw_response_of_a_stream(door: SyncDoor) -> None:
+    door.server.play(sse(chunk("Hello"), finish(), headers={"x-request-id": "r1"}))
+    raw = door.run(door.client.chat.completions.with_raw_response.create(messages=MESSAGES, stream=True))
+    assert raw.headers["x-request-id"] == "r1"
+    stream = raw.parse()
+    assert door.next(stream).choices[0].delta.content == "Hello"
+    assert door.next(stream).specclient.request_id == "r1"
+    assert door.next(stream) is None
+
+
+def test_with_options_shares_connections(door: SyncDoor, waits: list[float]) -> None:
+    door.server.play(reply(completion()), error(500, "no"), reply(completion()))
+    client = door.make()
+    door.create()
+    copy = client.with_options(max_retries=0, timeout=3, default_headers={"x-a": "1"})
+    with pytest.raises(specclient.InternalServerError):
+        door.run(copy.chat.completions.create(messages=MESSAGES))
+    assert door.server.requests[1].headers["x-a"] == "1"
+    assert copy.defaults.timeout.first_byte == 3
+    door.create()
+    assert "x-a" not in door.server.requests[2].headers
+    assert {r.connection for r in door.server.requests} == {0}
+
+
+def test_with_options_for_another_model(door: SyncDoor) -> None:
+    door.server.play(reply(completion()))
+    other = door.client.with_options(model="m2")
+    door.made.append(other)
+    door.create()
+    assert sent(door)["model"] == "m2"
+
+
+def test_models(door: SyncDoor) -> None:
+    page = {"object": "list", "data": [{"id": "a", "object": "model", "vendor": 1}, {"id": "b"}]}
+    door.server.play(reply(page), reply(page))
+    listed = door.run(door.client.models.list())
+    assert [model.id for model in listed] == ["a", "b"]
+    assert listed.data[0].vendor == 1
+    assert door.server.requests[0].method == "GET"
+    assert door.server.requests[0].path == "/v1/models"
+    assert door.server.requests[0].headers["authorization"] == f"Bearer {KEY}"
+    if door.kind == "async":
+        assert door.next(door.client.models.list()).id == "a"
+
+
+def test_models_are_asked_for_again(door: SyncDoor, waits: list[float]) -> None:
+    door.server.play(error(503, "busy"), reply({"data": []}))
+    assert len(door.run(door.client.models.list())) == 0
+    assert len(waits) == 1
+
+
+def test_completions(door: SyncDoor) -> None:
+    body = {"id": "c", "object": "text_completion", "choices": [{"index": 0, "text": "lo", "finish_reason": "stop"}]}
+    door.server.play(reply(body), sse(body | {"choices": [{"index": 0, "text": "lo", "finish_reason": None}]}, body))
+    answer = door.run(door.client.completions.create(prompt="Hel", max_tokens=3))
+    assert answer.choices[0].text == "lo"
+    assert answer.specclient.prediction.outcome == "none"
+    assert door.server.requests[0].path == "/v1/completions"
+    stream = door.run(door.client.completions.create(prompt="Hel", stream=True))
+    assert door.next(stream).choices[0].text == "lo"
+    assert door.next(stream).specclient is not None
+    assert door.next(stream) is None
+
+
+def test_what_is_not_there_says_what_to_use(door: SyncDoor) -> None:
+    for name in ("responses", "embeddings", "files", "beta"):
+        with pytest.raises(AttributeError, match=r"official SDK.*specclient\.wrap"):
+            getattr(door.client, name)
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = door.client.nonsense
+    with pytest.raises(TypeError, match=r"specclient\.wrap"):
+        door.make(http_client=object())
+
+
+def test_a_closed_client_says_so(door: SyncDoor) -> None:
+    client = door.make()
+    door.run(client.close())
+    assert client.is_closed()
+    with pytest.raises(RuntimeError, match="closed"):
+        door.create()
+
+
+def test_a_client_is_not_pickled(door: SyncDoor) -> None:
+    with pytest.raises(TypeError, match="name"):
+        pickle.dumps(door.client)
+
+
+def test_the_names_of_openai(door: SyncDoor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-openai")
+    make: Any = specclient.OpenAI if door.kind == "sync" else specclient.AsyncOpenAI
+    assert (make().target.provider, make().target.name) == ("openai", "openai")
+    monkeypatch.setenv("OPENAI_BASE_URL", door.server.url)
+    monkeypatch.setenv("OPENAI_ORG_ID", "org")
+    client = make(model="m")
+    door.made.append(client)
+    door.server.play(reply(completion()))
+    door.create()
+    request = door.server.requests[0]
+    assert request.headers["authorization"] == "Bearer sk-openai"
+    assert client.target.provider == "openai_compatible", "nothing is documented about this address"
+
+
+@pytest.mark.parametrize("spelling", ["", "/", "/v1", "/v1/"])
+def test_every_spelling_of_a_base_url_is_one(door: SyncDoor, spelling: str) -> None:
+    door.make(base_url=door.server.origin + spelling)
+    door.server.play(reply(completion()))
+    door.create()
+    assert door.server.requests[0].target == "/v1/chat/completions"
+
+
+def test_both_clients_have_the_same_names_and_arguments() -> None:
+    def public(thing: Any) -> dict[str, Any]:
+        return {
+            name: list(inspect.signature(value).parameters)
+            for name, value in inspect.getmembers(thing, callable)
+            if not name.startswith("_")
+        }
+
+    from specclient.client import more_resources, resources, stream
+
+    allowed = {"aclose", "begin"}
+    for sync, twin in [
+        (Client, AsyncClient),
+        (resources.Completions, resources.AsyncCompletions),
+        (more_resources.TextCompletions, more_resources.AsyncTextCompletions),
+        (more_resources.Models, more_resources.AsyncModels),
+        (stream.Stream, stream.AsyncStream),
+    ]:
+        ours, theirs = public(sync), public(twin)
+        assert {k: v for k, v in theirs.items() if k not in allowed} == ours
+
+
+def test_events(door: SyncDoor) -> None:
+    from tests.doors import OpenStream
+
+    tools = [{"index": 0, "id": "c1", "type": "function", "function": {"name": "f", "arguments": ""}}]
+    more = [{"index": 0, "function": {"arguments": '{"a": 1}'}}]
+    door.server.play(sse(role(), chunk("Hel"), chunk("lo"), chunk(tool_calls=tools), chunk(tool_calls=more),
+                         finish("tool_calls"), usage_chunk()))
+    manager = door.client.chat.completions.stream(messages=MESSAGES)
+    if door.kind == "sync":
+        with manager as stream:
+            events = list(stream)
+            final = stream.get_final_completion()
+    else:
+        stream = door.run(manager.__aenter__())
+        events = list(OpenStream(door, stream))
+        final = door.run(stream.get_final_completion())
+        door.run(manager.__aexit__(None, None, None))
+    kinds = [event.type for event in events if event.type != "chunk"]
+    assert kinds == [
+        "content.delta", "content.delta", "tool_calls.function.arguments.delta", "content.done",
+        "tool_calls.function.arguments.done",
+    ]
+    assert next(e for e in events if e.type == "content.delta").snapshot == "Hel"
+    message = final.choices[0].message
+    assert message.content == "Hello"
+    assert message.tool_calls[0].to_dict() == {
+        "id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}
+    }
+    assert final.usage.completion_tokens == 2
+    assert final.specclient.usage.completion == 2
+
+
+def test_events_of_a_stream_that_was_left_have_no_final_answer(door: SyncDoor) -> None:
+    door.server.play(sse(chunk("Hel"), chunk("lo"), finish()))
+    manager = door.client.chat.completions.stream(messages=MESSAGES)
+    stream = door.run(manager.__aenter__()) if door.kind == "async" else manager.__enter__()
+    door.next(stream if door.kind == "async" else iter(stream))
+    door.run(stream.close())
+    with pytest.raises(specclient.SpecclientError, match="not read to its end"):
+        door.run(stream.get_final_completion())
