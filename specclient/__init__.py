@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from specclient._version import __version__
 
 if TYPE_CHECKING:
-    from specclient.facts import capabilities as capabilities
     from specclient.client import NOT_GIVEN as NOT_GIVEN
     from specclient.client import AsyncClient as AsyncClient
     from specclient.client import AsyncOpenAI as AsyncOpenAI
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from specclient.errors import BadRequestError as BadRequestError
     from specclient.errors import ConfigError as ConfigError
     from specclient.errors import ConflictError as ConflictError
+    from specclient.errors import EditRefused as EditRefused
     from specclient.errors import FileError as FileError
     from specclient.errors import IncompleteOutput as IncompleteOutput
     from specclient.errors import IncompleteStreamError as IncompleteStreamError
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from specclient.errors import RateLimitError as RateLimitError
     from specclient.errors import SpecclientError as SpecclientError
     from specclient.errors import UnprocessableEntityError as UnprocessableEntityError
+    from specclient.facts import capabilities as capabilities
     from specclient.middleware import last_report as last_report
     from specclient.middleware import predicting as predicting
     from specclient.middleware import report_of as report_of
@@ -65,7 +66,7 @@ _ROOMS = {
     "dry_run": "plan",
     "edit": "FileEdit",
     "errors": "APIConnectionError APIError APIResponseValidationError APIStatusError APITimeoutError "
-    "AuthenticationError BadRequestError ConfigError ConflictError FileError IncompleteOutput "
+    "AuthenticationError BadRequestError ConfigError ConflictError EditRefused FileError IncompleteOutput "
     "IncompleteStreamError InternalServerError NotFoundError OpenAIError PermissionDeniedError "
     "PredictionRefusedError RateLimitError SpecclientError UnprocessableEntityError",
     "middleware": "last_report predicting report_of unwrap wrap",

@@ -42,25 +42,13 @@ def explain(
     Without a request a small example is planned. There is no network and no model.
     """
     from specclient.cli.clients import pick_target
-    from specclient.core.plan import Policy, build_plan
-    from specclient_providers import resolve
+    from specclient.dry_run import plan as dry_run
 
-    picked, _ = pick_target(
+    picked, loaded = pick_target(
         target, provider, model, base_url=base_url, api_version=api_version, config=config
     )
     asked = _request(request, file, instruction)
-    if picked.model is not None:
-        asked = {"model": picked.model, **asked}
-    facts = resolve(
-        picked.provider,
-        model=asked.get("model"),
-        api=api,
-        api_version=picked.api_version,
-        base_url=picked.base_url,
-        overrides=picked.overrides,
-        origin=picked.origins.get("overrides"),
-    )
-    plan = build_plan(asked, facts=facts, policy=Policy(on_unsupported=picked.on_unsupported))
+    plan = dry_run(asked, target=picked, api=api, config=loaded)
     if as_json:
         write_json(as_dict(plan))
     else:
@@ -128,6 +116,7 @@ def _body_diff(asked: dict[str, Any], sent: dict[str, Any]) -> list[str]:
     from difflib import ndiff
 
     def lines(body: dict[str, Any]) -> list[str]:
-        return json.dumps(body, indent=2, ensure_ascii=False).splitlines()
+        # Without the commas a key that is added at the end changes no line before it.
+        return [line.removesuffix(",") for line in json.dumps(body, indent=2, ensure_ascii=False).split("\n")]
 
     return [line for line in ndiff(lines(asked), lines(sent)) if not line.startswith("?")]
