@@ -7,6 +7,7 @@ is the caller's error, and stays one.
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -15,6 +16,7 @@ from typing import Any
 FIELDS = ("prediction", "speculation")
 _STATUSES = (400, 422)
 _MAX_DEPTH = 6
+_LITERAL_LIMIT = 20_000
 
 _FIELD = r"['\"`]?(?:body\.)?(?:prediction|speculation)['\"`]?(?![\w.])"
 _KIND = r"(?:request\s+)?(?:argument|parameter|property|field|option|input|key|name)"
@@ -37,6 +39,7 @@ _SAYS_SO = {
     "Go and serde decoders": (
         rf"^(?:json:\s*|failed to (?:parse|deserialize)[^:]*:\s*|[\w.]*:?\s*)?unknown field {_FIELD}"
     ),
+    "pydantic, as a report": rf"^1 validation error for [\w.]+\s+(?:body\.)?{_FIELD}\s+extra inputs",
     "pydantic, as text": rf"^(?:body\.)?{_FIELD}:\s*extra (?:inputs|fields) (?:are )?not permitted",
     "the model does not support it": (
         r"^(?:this|the)\s+model\s+(?:['\"`]?[\w./:-]+['\"`]?\s+)?(?:does not|doesn't)\s+support\s+(?:the\s+)?"
@@ -66,15 +69,25 @@ def refuses_prediction(status: int, body: object) -> bool:
 
 
 def _decoded(value: object) -> object:
-    """JSON that travels inside a string (Mistral, and proxies that wrap an upstream's answer)."""
+    """What travels inside a string: JSON (Mistral, proxies that wrap an upstream's answer) or a Python list."""
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
-    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
-        try:
-            return json.loads(value)
-        except ValueError:
-            return value
-    return value
+    if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return _python_literal(value)
+
+
+def _python_literal(text: str) -> object:
+    """FastAPI servers like trtllm-serve send the repr of pydantic's list of errors."""
+    if len(text) > _LITERAL_LIMIT:
+        return text
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return text
 
 
 def _verdicts(node: object, depth: int) -> Iterator[bool]:
