@@ -69,7 +69,7 @@ def refuses_prediction(status: int, body: object) -> bool:
 
 
 def _decoded(value: object) -> object:
-    """What travels inside a string: JSON (Mistral, proxies that wrap an upstream's answer) or a Python list."""
+    """What travels in a string: JSON (Mistral, proxies that wrap an answer), or a Python list."""
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
