@@ -49,11 +49,11 @@ class Mailbox:
         """Asks the worker to end the request at the next step."""
         self.cancelled = True
 
-    def wait(self) -> Step | None:
-        """The next step; None behind the last one."""
+    def wait(self, timeout: float | None = None) -> Step | None:
+        """The next step; None behind the last one. Raises TimeoutError after `timeout` seconds."""
         with self._changed:
-            while not self._steps and not self._ended:
-                self._changed.wait()
+            if not self._changed.wait_for(lambda: self._steps or self._ended, timeout):
+                raise TimeoutError
             return self._next()
 
     async def wait_async(self) -> Step | None:
@@ -121,6 +121,10 @@ class Handle:
         if step is None:
             raise StopIteration
         return step
+
+    def next(self, timeout: float | None = None) -> Step | None:
+        """The next step, None behind the last one. Raises TimeoutError when none comes in `timeout` seconds."""
+        return self._mailbox.wait(timeout)
 
     def __aiter__(self) -> AsyncIterator[Step]:
         return self

@@ -70,6 +70,11 @@ class Answer:
         return "".join(self._pieces)
 
     @property
+    def finished(self) -> bool:
+        """Whether every choice that was asked for has its finish reason."""
+        return len(self._finish) >= self._wanted
+
+    @property
     def complete(self) -> bool:
         """Whether the answer has said that it is one."""
         return self.done or bool(self._finish)
@@ -136,7 +141,7 @@ class Answer:
             self._timeline.content()
         if reason := choice.get("finish_reason"):
             self._finish[choice.get("index") or 0] = reason
-            if len(self._finish) >= self._wanted:
+            if self.finished:
                 self.wire.finished()
 
     def _other(self, delta: Mapping[str, Any]) -> None:

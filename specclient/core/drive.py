@@ -15,7 +15,7 @@ from typing import Any
 
 from specclient.core.fetch import Fetch
 from specclient.core.flow import Close, Flow, Op, Open, Read, Ready, Sleep
-from specclient.errors import APIError
+from specclient.errors import APIConnectionError, APIError
 from specclient.report import Report
 
 
@@ -59,10 +59,18 @@ def _perform(op: Op) -> Any:
 def chunks(flow: Flow) -> Generator[tuple[dict[str, Any], Report | None]]:
     """The objects of a stream that has begun; the last one comes with the report.
 
-    Leaving the loop early, an error and garbage collection all end the call once and close the exchange.
+    Leaving early (before the first object too), an error and garbage collection all end the call once
+    and close the exchange.
     """
+    given = _chunks(flow)
+    next(given)  # a generator that was never begun has no way out, so nothing would be closed
+    return given
+
+
+def _chunks(flow: Flow) -> Generator[tuple[dict[str, Any], Report | None]]:
     out: dict[str, Any] | None
     try:
+        yield {}, None
         while True:
             try:
                 _advance(flow)
@@ -71,7 +79,12 @@ def chunks(flow: Flow) -> Generator[tuple[dict[str, Any], Report | None]]:
                     yield out, None
                 event = answer.event
                 while not answer.over:
-                    objects = read()
+                    try:
+                        objects = read()
+                    except APIConnectionError:
+                        if not flow.may_end():
+                            raise
+                        break
                     if objects is None:
                         break
                     for obj in objects:
@@ -144,8 +157,15 @@ async def _aperform(op: Op) -> Any:
 
 async def achunks(flow: Flow) -> AsyncGenerator[tuple[dict[str, Any], Report | None]]:
     """The async twin of `chunks`."""
+    given = _achunks(flow)
+    await anext(given)
+    return given
+
+
+async def _achunks(flow: Flow) -> AsyncGenerator[tuple[dict[str, Any], Report | None]]:
     out: dict[str, Any] | None
     try:
+        yield {}, None
         while True:
             try:
                 await _aadvance(flow)
@@ -154,7 +174,12 @@ async def achunks(flow: Flow) -> AsyncGenerator[tuple[dict[str, Any], Report | N
                     yield out, None
                 event = answer.event
                 while not answer.over:
-                    objects = await read()
+                    try:
+                        objects = await read()
+                    except APIConnectionError:
+                        if not flow.may_end():
+                            raise
+                        break
                     if objects is None:
                         break
                     for obj in objects:

@@ -311,6 +311,13 @@ class Flow:
 
     # The end
 
+    def may_end(self) -> bool:
+        """Whether a stream that fell silent or broke has given all of its answer: only usage or [DONE] lack."""
+        if self.answer is None or not self.answer.finished:
+            return False
+        self.ledger.note("no_end", "Every choice had its finish reason, but the stream's end never came.")
+        return True
+
     def complete(self) -> Report:
         """The answer is whole: the tries, the spans and the report are closed."""
         self.completed = True
