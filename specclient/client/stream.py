@@ -30,7 +30,7 @@ def _read(flow: Flow, model: type[T]) -> Generator[T]:
 
 
 async def _aread(flow: Flow, model: type[T]) -> AsyncGenerator[T]:
-    chunks = drive.achunks(flow)
+    chunks = await drive.achunks(flow)
     try:
         yield model.model_construct()
         async for obj, report in chunks:

@@ -60,7 +60,7 @@ class Local:
             return self._response(*_told(error), self.family.async_bytes_body)
         if not flow.streamed:
             return self._response(200, _finished(flow), self.family.async_bytes_body)
-        return self._streamed(self.family.async_local_body(drive.achunks(flow), flow))
+        return self._streamed(self.family.async_local_body(await drive.achunks(flow), flow))
 
     def _flow(self, transport: type[LocalTransport]) -> Flow:
         config = load_config()
