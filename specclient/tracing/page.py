@@ -17,8 +17,9 @@ LEGEND = (
     ("engine", "stamped by the engine in this process"),
     ("derived", "arithmetic on reported figures"),
     ("client", "the caller's stopwatch"),
-    ("gap", "unattributed: nobody claims it"),
+    ("gap", "nobody claims it"),
 )
+NAMES = {"gap": "unattributed"}
 TICKS = 5
 
 
@@ -51,14 +52,15 @@ as such.</footer>
 
 def _legend() -> str:
     items = "".join(
-        f'<li><span class="swatch {kind}" aria-hidden="true"></span>{kind}: {text}</li>'
+        f'<li><span class="swatch {kind}" aria-hidden="true"></span>{NAMES.get(kind, kind)}: {text}</li>'
         for kind, text in LEGEND
     )
     return f'<ul class="legend" aria-label="Who measured">{items}</ul>'
 
 
 def _section(picture: Picture) -> str:
-    ticks = "".join(f"<span>{seconds_text(picture.seconds * n / TICKS)}</span>" for n in range(TICKS + 1))
+    moments = ["0", *(seconds_text(picture.seconds * n / TICKS) for n in range(1, TICKS + 1))]
+    ticks = "".join(f"<span>{moment}</span>" for moment in moments)
     rows = "\n".join(_row(bar, picture.seconds) for bar in picture.bars)
     return f"""<section>
 <table>
