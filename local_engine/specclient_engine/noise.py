@@ -16,9 +16,6 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND = np.uint64(0x94D049BB133111EB)
 
-GUMBEL_SPREAD = 41.0
-"""No two values of `gumbel` lie further apart: 52 random bits end at about -3.60 and 36.74."""
-
 
 def gumbel(seed: int, position: int, token_ids: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """Standard Gumbel noise for each of `token_ids` at the absolute output `position`."""

@@ -6,17 +6,23 @@ stops at the first row that disagrees with the draft, so that later rows are nev
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
 
 from specclient_engine.api import SamplingParams, TokenLogprob
-from specclient_engine.noise import GUMBEL_SPREAD, gumbel
+from specclient_engine.noise import gumbel
 
 Row = npt.NDArray[np.float32]
+Ids = npt.NDArray[np.int64]
+
+_TAIL = np.float32(1e-5)
+"""Tokens that weigh less than this beside the best are drawn from together."""
+_TAIL_ID = np.array([-1], dtype=np.int64)
 
 
 class Sampler:
@@ -45,8 +51,26 @@ class Sampler:
         row = self._shape(row)
         if self._params.temperature == 0.0:
             return int(row.argmax())
-        ids, scores = survivors(row, self._params)
-        return int(ids[np.argmax(scores + gumbel(self._seed, position, ids))])
+        weights, scores = soften(row, self._params.temperature)
+        ids = survivors(weights, self._params) if _filters(self._params) else None
+        if ids is None:
+            ids = self._head_or_tail(weights, position)
+        return int(ids[np.argmax(scores[ids] + gumbel(self._seed, position, ids))])
+
+    def _head_or_tail(self, weights: Row, position: int) -> Ids:
+        """The likely tokens, or the others: which of the two the token comes from, drawn first.
+
+        The tail takes part as one token that weighs as much as all of its own. Noise for the whole of a
+        large vocabulary would cost more than the rest of a step, and the tail is hardly ever drawn.
+        """
+        head = np.flatnonzero(weights >= _TAIL)
+        tail = float(weights.sum(dtype=np.float64) - weights[head].sum(dtype=np.float64))
+        if tail <= 0.0:
+            return head
+        best = np.max(np.log(weights[head]) + gumbel(self._seed, position, head))
+        if best >= math.log(tail) + gumbel(self._seed, position, _TAIL_ID)[0]:
+            return head
+        return np.flatnonzero(weights < _TAIL)
 
     def append(self, token: int) -> None:
         """`token` was taken into the output."""
@@ -88,35 +112,43 @@ def penalise(row: Row, generated: Counter[int], seen: set[int], params: Sampling
     return row
 
 
-def survivors(row: Row, params: SamplingParams) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Ids and scores (logits over temperature) of the tokens that may be drawn, best first.
+def soften(row: Row, temperature: float) -> tuple[Row, Row]:
+    """Weights (probabilities up to a factor, the best being 1) and their logarithms."""
+    scores = row / np.float32(temperature)
+    scores -= scores.max()
+    return np.exp(scores), scores
 
-    In the order temperature, top-k, top-p, min-p, each over what the one before left. Tokens further
-    below the best than any two noises lie apart can never win and are left out from the start; their
-    probability still counts in top-p.
-    """
-    scaled = row.astype(np.float64) / params.temperature
-    best = scaled.max()
-    ids = np.flatnonzero(scaled >= best - GUMBEL_SPREAD)
-    scores = scaled[ids]
-    order = np.lexsort((ids, -scores)) if _filters(params) else None
-    if order is None:
-        return ids, scores
-    ids, scores = ids[order], scores[order]
-    total: float | None = None
+
+def survivors(weights: Row, params: SamplingParams) -> Ids:
+    """Ids of the tokens that top-k, top-p and min-p leave, each applied to what the one before left."""
+    ids = _sorted_top(weights, params)
+    kept = weights[ids].astype(np.float64)
     if params.top_k > 0:
-        ids, scores = ids[: params.top_k], scores[: params.top_k]
-    else:
-        total = float(np.exp(scaled - best).sum())
-    weights = np.exp(scores - best)
+        ids, kept = ids[: params.top_k], kept[: params.top_k]
     keep = len(ids)
     if params.top_p < 1.0:
-        before = np.cumsum(weights) - weights
-        share = params.top_p * (total if total is not None else float(weights.sum()))
-        keep = max(1, int(np.searchsorted(before, share, side="left")))
+        total = float(kept.sum() if params.top_k > 0 else weights.sum(dtype=np.float64))
+        keep = max(1, int(np.searchsorted(np.cumsum(kept) - kept, params.top_p * total, side="left")))
     if params.min_p > 0.0:
-        keep = max(1, min(keep, int((weights >= params.min_p).sum())))
-    return ids[:keep], scores[:keep]
+        keep = max(1, min(keep, int((kept >= params.min_p).sum())))
+    return ids[:keep]
+
+
+def _sorted_top(weights: Row, params: SamplingParams) -> Ids:
+    """The heaviest tokens, heaviest first, lower ids first among equals: at least all that will survive.
+
+    Sorting a whole vocabulary is slow, and what survives nearly always lies close to the best.
+    """
+    ids = np.arange(0)
+    for least in (1e-3, 1e-6, 0.0):
+        ids = np.flatnonzero(weights >= max(least, params.min_p))
+        if params.min_p >= least or 0 < params.top_k <= len(ids):
+            break
+        if params.top_k == 0 and float(weights[ids].sum(dtype=np.float64)) >= params.top_p * float(
+            weights.sum(dtype=np.float64)
+        ):
+            break
+    return ids[np.argsort(-weights[ids], kind="stable")]
 
 
 def _filters(params: SamplingParams) -> bool:
@@ -125,12 +157,9 @@ def _filters(params: SamplingParams) -> bool:
 
 def logprobs(row: Row, token: int, alternatives: int) -> tuple[TokenLogprob, tuple[TokenLogprob, ...]]:
     """Log-probability of `token` and of the `alternatives` likeliest tokens, before any filter."""
-    values = row.astype(np.float64)
-    values -= values.max()
-    values -= np.log(np.exp(values).sum())
-    top: Sequence[int] = []
-    if alternatives > 0:
-        count = min(alternatives, len(values))
-        candidates = np.argpartition(-values, count - 1)[:count]
-        top = candidates[np.lexsort((candidates, -values[candidates]))].tolist()
-    return TokenLogprob(token, float(values[token])), tuple(TokenLogprob(i, float(values[i])) for i in top)
+    weights, values = soften(row, 1.0)
+    total = math.log(float(weights.sum(dtype=np.float64)))
+    top = _sorted_top(weights, SamplingParams(top_k=alternatives))[:alternatives].tolist()
+    return TokenLogprob(token, float(values[token]) - total), tuple(
+        TokenLogprob(i, float(values[i]) - total) for i in top
+    )

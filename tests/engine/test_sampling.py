@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specclient_engine import SamplingParams
-from specclient_engine.noise import GUMBEL_SPREAD, gumbel
-from specclient_engine.sampling import Sampler, logprobs, penalise, survivors
+from specclient_engine.noise import gumbel
+from specclient_engine.sampling import Sampler, logprobs, penalise, soften, survivors
 
 LOGITS = np.array([2.0, 1.5, 1.0, 0.0, -0.5, -1.0, -1.5, -2.0, -3.0, 2.2], dtype=np.float32)
 DRAWS = 40_000
@@ -79,29 +79,51 @@ def test_noise_depends_on_nothing_but_seed_position_and_id() -> None:
     assert not np.array_equal(whole, gumbel(3, 6, ids))
     assert not np.array_equal(whole, gumbel(4, 5, ids))
     many = gumbel(9, 1, np.arange(1_000_000))
-    assert many.max() - many.min() < GUMBEL_SPREAD
     assert many.mean() == pytest.approx(0.5772, abs=0.01)
     assert many.std() == pytest.approx(math.pi / math.sqrt(6), abs=0.01)
 
 
+def test_the_tail_of_a_large_vocabulary_is_drawn_as_often_as_it_weighs() -> None:
+    # One likely token, and 50,000 that each weigh too little to be looked at one by one: 1 to 0.25.
+    row = np.full(50_001, math.log(5e-6), dtype=np.float32)
+    row[123] = 0.0
+    sampler = Sampler(SamplingParams(temperature=1.0, seed=3), [])
+    draws = [sampler.choose(row, position) for position in range(2_000)]
+    tail = np.array([token for token in draws if token != 123])
+    assert len(tail) / len(draws) == pytest.approx(0.2, abs=0.03)
+    assert len(set(tail.tolist())) > len(tail) * 0.95
+    assert tail.mean() == pytest.approx(25_000, rel=0.1)
+
+
 @given(
-    st.lists(st.floats(-60, 60, width=32), min_size=1, max_size=50),
-    st.sampled_from([0.1, 1.0, 3.0]),
+    st.lists(st.floats(-30, 30, width=32), min_size=1, max_size=50),
     st.integers(0, 10),
+    st.sampled_from([1.0, 0.9, 0.2]),
+    st.sampled_from([0.0, 0.01, 0.5]),
 )
-def test_leaving_out_hopeless_tokens_changes_no_draw(row: list[float], temperature: float, seed: int) -> None:
-    logits = np.array(row, dtype=np.float32)
-    sampler = Sampler(SamplingParams(temperature=temperature, seed=seed), [])
-    ids = np.arange(len(row))
-    for position in range(5):
-        scores = logits.astype(float) / temperature + gumbel(seed, position, ids)
-        assert sampler.choose(logits, position) == int(np.argmax(scores))
+def test_survivors_are_those_of_the_book(row: list[float], top_k: int, top_p: float, min_p: float) -> None:
+    params = SamplingParams(temperature=1.0, top_k=top_k, top_p=top_p, min_p=min_p)
+    weights, _ = soften(np.array(row, dtype=np.float32), 1.0)
+    ids = survivors(weights, params)
+    alive = weights[ids]
+    dead = np.delete(weights, ids)
+    assert len(ids) >= 1
+    assert (np.diff(alive) <= 0).all()
+    assert not len(dead) or dead.max() <= alive.min()
+    assert top_k == 0 or len(ids) <= top_k
+    assert (alive >= min_p).all()
+    rest = len(ids) < len(row) and not (top_k and len(ids) == top_k) and not (dead.max() < min_p)
+    if rest:
+        # Cut by top-p: without its last token the mass falls short, with it it suffices.
+        pool = np.sort(weights.astype(float))[::-1][: top_k or None].sum()
+        assert alive[:-1].sum() <= top_p * pool * (1 + 1e-6)
+        assert alive.sum() >= top_p * pool * (1 - 1e-6)
 
 
 def test_the_filters_keep_at_least_the_best() -> None:
     for params in ({"top_p": 0.0}, {"min_p": 1.0}, {"top_k": 1}):
-        ids, _ = survivors(LOGITS, SamplingParams(temperature=1.0, **params))  # type: ignore[arg-type]
-        assert ids.tolist() == [9]
+        weights, _ = soften(LOGITS, 1.0)
+        assert survivors(weights, SamplingParams(**params)).tolist() == [9]  # type: ignore[arg-type]
 
 
 def test_penalties_by_hand() -> None:
