@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from specclient.cli.account import decode_speed, print_account
-from specclient.cli.edit import as_dict, print_diff, run_edit
-from specclient.cli.terminal import note, stderr, stdout, write_json
+from specclient.cli.edit import as_dict, print_diff, run_edit, show_warnings
+from specclient.cli.terminal import stderr, stdout, write_json
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -35,8 +35,7 @@ def compare_edit(client: Any, file: Path, instruction: str, *, as_json: bool, **
         )
         return
     print_diff(predicted)
-    for warning in predicted.warnings:
-        note(f"warning: {warning}")
+    show_warnings(predicted)
     console = stdout()
     console.print()
     console.print(comparison(plain, predicted))

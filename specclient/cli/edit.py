@@ -67,13 +67,13 @@ def edit(
             return
         result = run_edit(client, file, wanted, predict=predict, **settings)
     if write:
-        _show_warnings(result)
+        show_warnings(result)
         result.write(force=force)
     if as_json:
         write_json(as_dict(result))
         return
     if not write:
-        _show_warnings(result)
+        show_warnings(result)
         print_diff(result)
     _say_what_happened(result)
     if result.report is not None:
@@ -146,9 +146,9 @@ def _instruction(text: str | None, file: Path | None) -> str:
     return sys.stdin.read() if text == "-" else text or ""
 
 
-def _show_warnings(edit: FileEdit) -> None:
+def show_warnings(edit: FileEdit) -> None:
     for warning in edit.warnings:
-        note(f"warning: {warning}")
+        note(f"{'warning' if warning.blocks else 'note'}: {warning}")
 
 
 def _say_what_happened(edit: FileEdit) -> None:

@@ -1,0 +1,178 @@
+"""The commands that need no model: chat against a script, and the ones that need no network at all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.server import ScriptedServer, chunk, finish, role, sse
+
+KEY = "sk-sentinel-31337"
+CONFIG = """
+default = "prod"
+[targets.prod]
+provider = "fireworks"
+model = "accounts/x"
+api_key = "sk-sentinel-31337"
+fallback = ["spare"]
+[targets.spare]
+provider = "cerebras"
+model = "gpt-oss-120b"
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "specclient.toml"
+    path.write_text(CONFIG)
+    return path
+
+
+def test_chat_streams_the_answer_to_stdout_and_reasoning_to_stderr(cli: Any, server: ScriptedServer) -> None:
+    server.play(sse(role(), chunk(reasoning_content="hmm "), chunk("Hel"), chunk("lo"), finish()))
+    outcome = cli(
+        "chat", "hi", "-s", "be short", "-p", "openai_compatible", "-m", "m", "--base-url", server.url
+    )
+    assert outcome.code == 0
+    assert outcome.out == "Hello\n"
+    assert "hmm" in outcome.err
+    roles = [(message["role"], message["content"]) for message in server.requests[0].json["messages"]]
+    assert roles == [("system", "be short"), ("user", "hi")]
+
+
+def test_chat_json_holds_answer_and_report(cli: Any, server: ScriptedServer, tmp_path: Path) -> None:
+    (tmp_path / "known.txt").write_text("Hello")
+    server.play(sse(chunk("Hello"), finish()))
+    target = ("-p", "openai_compatible", "-m", "m", "--base-url", server.url)
+    outcome = cli("chat", "hi", "--prediction-file", "known.txt", *target, "--json")
+    value = json.loads(outcome.out)
+    assert (value["content"], value["finish_reason"]) == ("Hello", "stop")
+    assert value["specclient"]["prediction"]["outcome"] == "withheld"
+    assert "prediction" not in server.requests[0].json
+
+
+def test_a_conversation_keeps_what_was_said(process: Any, server: ScriptedServer) -> None:
+    server.play(sse(chunk("one"), finish()), sse(chunk("two"), finish()))
+    code = "import sys; sys.stdin.isatty = lambda: True; from specclient.cli.main import main; main()"
+    import subprocess
+    import sys
+
+    arguments = ["chat", "-p", "openai_compatible", "-m", "m", "--base-url", server.url]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        input="first\n\nsecond\n",
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    contents = [message["content"] for message in server.requests[1].json["messages"]]
+    assert contents == ["first", "one", "second"]
+
+
+def test_chat_without_a_question_is_a_usage_error(process: Any) -> None:
+    done = process("chat", "-p", "local", input="  \n")
+    assert done.returncode == 2
+    assert "no question" in done.stderr
+
+
+def test_providers_lists_all_and_shows_one(cli: Any) -> None:
+    from specclient_providers import provider_names
+
+    everything = json.loads(cli("providers", "--json").out)
+    assert [row["provider"] for row in everything] == list(provider_names())
+    one = cli("providers", "openai", "--model", "gpt-4o", "--on", "2027-01-14").out
+    assert "ended on 2027-01-14" in one
+    assert "https://" in one
+    table = cli("providers").out
+    assert all(name in table for name in provider_names())
+
+
+def test_providers_refuses_what_it_does_not_know(cli: Any) -> None:
+    assert cli("providers", "fierworks").code == 2
+    assert cli("providers", "--on", "soon").code == 2
+
+
+def test_explain_prints_body_outcome_and_reasons_without_network(cli: Any) -> None:
+    outcome = cli("explain", "-p", "groq", "-m", "gpt-oss-120b")
+    assert outcome.code == 0
+    assert "prediction: withheld" in outcome.out
+    assert any(line.startswith("-") and '"prediction"' in line for line in outcome.out.splitlines())
+    value = json.loads(cli("explain", "-p", "openai", "-m", "gpt-4o", "--json").out)
+    assert value["outcome"] == "forwarded"
+    assert value["body"]["prediction"]["type"] == "content"
+    assert value["reasons"][0]["source"].startswith("https://")
+
+
+def test_explain_takes_a_request_or_a_file(cli: Any, tmp_path: Path) -> None:
+    request = {"model": "gpt-4o", "messages": [], "tools": [{"type": "function"}], "prediction": "x"}
+    (tmp_path / "request.json").write_text(json.dumps(request))
+    value = json.loads(cli("explain", "request.json", "-p", "openai", "--json").out)
+    assert value["outcome"] == "withheld"
+    assert value["body"]["tools"] == request["tools"]
+    (tmp_path / "a.py").write_text("x = 1\n")
+    value = json.loads(cli("explain", "--file", "a.py", "-p", "openai", "-m", "gpt-4o", "--json").out)
+    assert value["body"]["prediction"]["content"] == "x = 1\n"
+    (tmp_path / "bad.json").write_text("{")
+    assert cli("explain", "bad.json", "-p", "openai").code == 2
+
+
+def test_explain_is_what_the_client_sends(
+    cli: Any, server: ScriptedServer, tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    (tmp_path / "a.py").write_text("x = 1\n")
+    target = ("-p", "openai", "-m", "gpt-4o", "--base-url", server.url)
+    told = json.loads(cli("explain", "--file", "a.py", "-i", "rename x", *target, "--json").out)["body"]
+    server.play(sse(chunk("y = 1"), finish()))
+    assert cli("edit", "a.py", "-i", "rename x", *target).code == 0
+    assert server.requests[0].json == told
+
+
+def test_config_show_has_origins_and_no_secrets(cli: Any, config: Path) -> None:
+    outcome = cli("config", "show")
+    assert outcome.code == 0
+    assert KEY not in outcome.out + outcome.err
+    assert "accounts/x" in outcome.out
+    value = json.loads(cli("config", "show", "-t", "prod", "--json").out)
+    assert value["default"] == "prod"
+    assert "specclient.toml" in value["targets"]["prod"]["model"]["origin"]
+    assert KEY not in json.dumps(value)
+
+
+def test_config_check_names_what_is_wrong(cli: Any, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome = cli("config", "check")
+    assert outcome.code == 2
+    assert "prod: ok" in outcome.out
+    assert "spare: No API key" in outcome.out
+    monkeypatch.setenv("CEREBRAS_API_KEY", "k")
+    assert cli("config", "check").code == 0
+    config.write_text(CONFIG.replace('"cerebras"', '"cerebrass"'))
+    assert "No provider is called" in json.loads(cli("config", "check", "--json").out)["problems"]["spare"]
+
+
+def test_models_are_listed_with_their_place(cli: Any) -> None:
+    rows = json.loads(cli("models", "list", "--json").out)
+    assert {row["path"] for row in rows} == {None}  # the tests' cache is empty
+    assert all(len(row["sha256"]) == 64 for row in rows)
+    assert cli("models", "path", "smollm2").code == 1
+    assert cli("models", "path", "nope").code == 2
+
+
+def test_a_cached_model_is_found_and_removed(cli: Any) -> None:
+    from specclient_engine.models import cache_root, cached, known_model
+
+    row = known_model("smollm2")
+    assert row is not None
+    (cache_root() / "models").mkdir(parents=True)
+    folder = next(iter([*cache_root().glob("models/*"), cache_root() / "models" / f"{row.sha256[:16]}-v1"]))
+    folder.mkdir(exist_ok=True)
+    (folder / "model.safetensors").write_bytes(b"x" * 1000)
+    assert cached(row) == folder
+    assert cli("models", "path", "smollm2").out.strip() == str(folder)
+    assert json.loads(cli("models", "remove", "smollm2", "--json").out)["freed_bytes"] == 1000
+    assert not folder.exists()
+    assert cli("models", "remove", "smollm2").code == 0

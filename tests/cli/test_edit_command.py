@@ -1,0 +1,197 @@
+"""`specclient edit` against a scripted endpoint: what goes where, and with which exit code."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.server import ScriptedServer, chunk, error, finish, role, sse, usage_chunk
+
+OLD = "def foo():\r\n    return 1  \r\n\r\nfoo()\r\n"
+NEW = OLD.replace("foo", "bar")
+ANSWER = "```python\ndef bar():\n    return 1\n\nbar()\n```"
+KEY = "sk-sentinel-31337"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "mod.py"
+    path.write_bytes(OLD.encode())
+    return path
+
+
+@pytest.fixture
+def edit(cli: Any, server: ScriptedServer, path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+    def run(*options: object, answer: str = ANSWER, reason: str = "stop", times: int = 1) -> Any:
+        for _ in range(times):
+            pieces = [chunk(answer[at : at + 9]) for at in range(0, len(answer), 9)]
+            usage = usage_chunk(
+                completion_tokens=12,
+                completion_tokens_details={"accepted_prediction_tokens": 9, "rejected_prediction_tokens": 1},
+            )
+            server.play(sse(role(), *pieces, finish(reason), usage))
+        target = ("-p", "openai", "-m", "gpt-4o", "--base-url", server.url)
+        return cli("edit", path, "-i", "rename foo to bar", *target, *options)
+
+    return run
+
+
+def test_the_diff_is_the_result_and_applies(edit: Any, path: Path) -> None:
+    outcome = edit()
+    assert outcome.code == 0, outcome.err
+    assert path.read_bytes() == OLD.encode()
+    patch = subprocess.run(
+        ["git", "apply", "--unsafe-paths", "-p1", "-"], cwd="/", input=outcome.out.encode()
+    )
+    assert patch.returncode == 0
+    assert path.read_bytes() == NEW.encode()
+
+
+def test_the_file_is_the_prediction_in_the_documented_shape(edit: Any, server: ScriptedServer) -> None:
+    edit()
+    body = server.requests[0].json
+    text = OLD.replace("\r\n", "\n")
+    assert body["prediction"] == {"type": "content", "content": text}
+    assert sum(message["content"].count(text) for message in body["messages"]) == 1
+
+
+def test_no_prediction_sends_none(edit: Any, server: ScriptedServer) -> None:
+    edit("--no-prediction")
+    assert "prediction" not in server.requests[0].json
+
+
+def test_what_it_bought_goes_to_stderr(edit: Any) -> None:
+    outcome = edit()
+    assert "forwarded, used" in outcome.err
+    assert "9 (provider_usage)" in outcome.err
+    assert "forwarded" not in outcome.out
+
+
+def test_write_replaces_the_file_and_leaves_stdout_empty(edit: Any, path: Path) -> None:
+    outcome = edit("--write")
+    assert outcome.code == 0, outcome.err
+    assert outcome.out == ""
+    assert "written" in outcome.err
+    assert path.read_bytes() == NEW.encode()
+
+
+def test_json_holds_the_edit_and_the_report(edit: Any) -> None:
+    outcome = edit("--json")
+    value = json.loads(outcome.out)
+    assert value["text"] == NEW
+    assert value["changed"] is True
+    assert value["written"] is False
+    assert [warning["code"] for warning in value["warnings"]] == ["kept"]
+    assert value["specclient"]["prediction"]["outcome"] == "forwarded"
+    assert value["specclient"]["prediction"]["accepted_tokens"] == 9
+    assert value["specclient"]["usage"]["completion"] == 12
+
+
+def test_compare_runs_both_and_shows_them_side_by_side(edit: Any, server: ScriptedServer, path: Path) -> None:
+    outcome = edit("--compare", times=2)
+    assert outcome.code == 0, outcome.err
+    assert ["prediction" in request.json for request in server.requests] == [False, True]
+    assert "not reported" in outcome.out  # a hosted endpoint tells no forward passes, and none are made up
+    identical = next(line for line in outcome.out.splitlines() if "outputs identical" in line)
+    assert "yes" in identical
+    assert path.read_bytes() == OLD.encode()
+
+
+def test_compare_as_json_holds_both_runs(edit: Any) -> None:
+    value = json.loads(edit("--compare", "--json", times=2).out)
+    assert value["outputs_identical"] is True
+    assert value["without"]["text"] == value["with"]["text"] == NEW
+
+
+def test_a_cut_off_answer_exits_1_and_leaves_the_file(edit: Any, path: Path) -> None:
+    outcome = edit("--write", "--force", answer="def bar():\n", reason="length")
+    assert outcome.code == 1
+    assert "length limit" in outcome.err
+    assert path.read_bytes() == OLD.encode()
+
+
+def test_a_doubtful_answer_exits_1_until_forced(edit: Any, path: Path) -> None:
+    path.write_text("\n".join(f"line_{number}()" for number in range(60)))
+    before = path.read_bytes()
+    outcome = edit("--write", answer="line_0()\n# ... rest of the file ...")
+    assert outcome.code == 1
+    assert "--force" in outcome.err
+    assert path.read_bytes() == before
+    assert edit("--write", "--force", answer="line_0()\n# ... rest of the file ...").code == 0
+    assert path.read_bytes() != before
+
+
+def test_an_unchanged_answer_says_so(edit: Any) -> None:
+    outcome = edit(answer=OLD.replace("\r\n", "\n"))
+    assert outcome.code == 0
+    assert outcome.out == ""
+    assert "as it was" in outcome.err
+
+
+def test_an_error_of_the_endpoint_exits_1_without_the_key(
+    cli: Any, server: ScriptedServer, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    server.play(error(401, f"bad key {KEY}"))
+    outcome = cli("edit", path, "-i", "x", "-p", "openai", "-m", "gpt-4o", "--base-url", server.url, "--json")
+    assert outcome.code == 1
+    assert json.loads(outcome.out)["error"]["type"] == "AuthenticationError"
+    assert KEY not in outcome.out + outcome.err
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "words"),
+    [
+        (None, (), "does not exist"),
+        (b"", (), "is empty"),
+        (b"a\0b", (), "binary"),
+        (b"caf\xe9", (), "name its encoding"),
+        (b"a\n", ("--encoding", "klingon"), "not an encoding"),
+    ],
+)
+def test_a_bad_file_exits_2_before_anything_is_sent(
+    cli: Any, server: ScriptedServer, tmp_path: Path, make: bytes | None, options: tuple[str, ...], words: str
+) -> None:
+    path = tmp_path / "f.txt"
+    if make is not None:
+        path.write_bytes(make)
+    target = ("-p", "openai_compatible", "-m", "m", "--base-url", server.url)
+    outcome = cli("edit", path, "-i", "x", *target, *options)
+    assert outcome.code == 2
+    assert words in outcome.err
+    assert outcome.err.count("\n") == 1
+    assert server.requests == []
+
+
+def test_a_directory_an_unknown_target_and_a_missing_key_exit_2(cli: Any, path: Path, tmp_path: Path) -> None:
+    for arguments, words in [
+        ((tmp_path, "-i", "x"), "is a directory"),
+        ((path, "-i", "x", "-t", "nope"), "nope"),
+        ((path, "-i", "x", "-p", "nope"), "No provider is called"),
+        ((path, "-i", "x", "-p", "fireworks", "-m", "m"), "FIREWORKS_API_KEY"),
+        ((path, "-p", "fireworks"), "either --instruction or --instruction-file"),
+        ((path, "-i", "x", "-p", "local", "-m", tmp_path / "none.gguf"), "no model"),
+    ]:
+        outcome = cli("edit", *arguments)
+        assert outcome.code == 2, outcome.err
+        assert words in outcome.err
+
+
+def test_the_instruction_may_come_from_a_file_or_stdin(
+    cli: Any, server: ScriptedServer, path: Path, process: Any
+) -> None:
+    target = ("-p", "openai_compatible", "-m", "m", "--base-url", server.url)
+    (path.parent / "todo.txt").write_text("rename foo to bar\n")
+    for _ in range(2):
+        server.play(sse(chunk(ANSWER), finish()))
+    assert cli("edit", path, "--instruction-file", path.parent / "todo.txt", *target).code == 0
+    done = process("edit", path, "-i", "-", *target, input="rename foo to bar\n")
+    assert done.returncode == 0, done.stderr
+    first, second = (request.json["messages"] for request in server.requests)
+    assert first == second

@@ -1,0 +1,136 @@
+"""Manners: streams, colours, progress, exit codes, and a start that loads nothing it does not need."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.server import ScriptedServer, Stall, chunk, finish, role, sse
+
+MAIN = "from specclient.cli.main import main; main()"
+
+
+def target(server: ScriptedServer) -> tuple[str, ...]:
+    return ("-p", "openai_compatible", "-m", "m", "--base-url", server.url)
+
+
+def on_terminal(*arguments: object, cwd: Path, env: dict[str, str] | None = None) -> tuple[int, str]:
+    """Run a command on a pseudo-terminal; its exit code and everything it drew."""
+    leader, follower = pty.openpty()
+    variables = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", "LINES": "40", **(env or {})}
+    child = subprocess.Popen(
+        [sys.executable, "-c", MAIN, *map(str, arguments)],
+        stdin=follower, stdout=follower, stderr=follower, cwd=cwd, env=variables,
+    )  # fmt: skip
+    os.close(follower)
+    drawn = b""
+    while True:
+        ready, _, _ = select.select([leader], [], [], 30)
+        assert ready, "the command drew nothing for 30 seconds"
+        try:
+            piece = os.read(leader, 65536)
+        except OSError:  # Linux: the other side is closed
+            break
+        if not piece:
+            break
+        drawn += piece
+    os.close(leader)
+    return child.wait(10), drawn.decode()
+
+
+def test_the_text_is_shown_while_it_comes_and_gone_at_the_end(server: ScriptedServer, tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("foo = 1\n")
+    server.play(sse(role(), chunk("bar = "), chunk("1"), finish()))
+    code, drawn = on_terminal("edit", "a.py", "-i", "rename", *target(server), cwd=tmp_path)
+    assert code == 0, drawn
+    assert "a.py, with prediction" in drawn
+    assert "\x1b[32m+bar = 1" in drawn  # the diff in colour
+    assert "\x1b[?25h" in drawn  # the cursor is back
+
+
+def test_no_color_is_obeyed(server: ScriptedServer, tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("foo = 1\n")
+    server.play(sse(chunk("bar = 1"), finish()))
+    _, drawn = on_terminal(
+        "edit", "a.py", "-i", "rename", *target(server), cwd=tmp_path, env={"NO_COLOR": "1"}
+    )
+    assert "+bar = 1" in drawn
+    assert not re.search(r"\x1b\[(?:\d+;)*3\dm", drawn)
+
+
+def test_without_a_terminal_there_is_no_progress_and_no_colour(
+    cli: Any, server: ScriptedServer, tmp_path: Path
+) -> None:
+    (tmp_path / "a.py").write_text("foo = 1\n")
+    server.play(sse(chunk("bar = 1"), finish()))
+    outcome = cli("edit", "a.py", "-i", "rename", *target(server))
+    assert "\x1b" not in outcome.out + outcome.err
+    assert "with prediction" not in outcome.err
+
+
+def test_an_interrupt_exits_130_and_leaves_the_file(server: ScriptedServer, tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("foo = 1\n")
+    server.play(sse(role(), chunk("bar"), Stall()))
+    command = [sys.executable, "-c", MAIN, "edit", "a.py", "-i", "x", "--write", *target(server)]
+    child = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    server.wait_for(lambda running: len(running.requests) == 1)
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=30)
+    assert child.returncode == 130
+    assert "Traceback" not in err
+    assert (tmp_path / "a.py").read_text() == "foo = 1\n"
+
+
+def test_a_reader_that_leaves_is_no_traceback(tmp_path: Path) -> None:
+    command = f"{sys.executable} -c '{MAIN}' providers --json | head -1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert done.stdout == "[\n"
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
+
+
+def test_help_loads_no_library_that_a_command_needs(process: Any) -> None:
+    done = process("--help")
+    assert done.returncode == 0
+    code = textwrap.dedent(
+        """
+        import sys
+        from specclient.cli import app
+        heavy = {"torch", "transformers", "tiktoken", "httpx", "pydantic", "starlette", "uvicorn", "plotly",
+                 "opentelemetry", "numpy", "rich", "specclient.client", "specclient_engine"}
+        print(sorted(heavy & set(sys.modules)))
+        """
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
+
+
+@pytest.mark.parametrize("missing", ["typer", "rich"])
+def test_without_the_extra_it_says_what_to_install(missing: str, tmp_path: Path) -> None:
+    code = f"import sys; sys.modules[{missing!r}] = None; {MAIN}"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "--help"], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.returncode == 2
+    assert done.stderr == f"The command line needs {missing}: pip install 'specclient[cli]'.\n"
+
+
+def test_usage_errors_exit_2(cli: Any) -> None:
+    assert cli("edit").code == 2
+    assert cli("nonsense").code == 2
+    assert cli("chat", "hi", "--max-tokens", "0").code == 2
+
+
+def test_the_version_is_the_packages(cli: Any) -> None:
+    from specclient import __version__
+
+    assert cli("--version").out == f"specclient {__version__}\n"
