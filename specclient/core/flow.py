@@ -375,8 +375,10 @@ class Flow:
             error.report = report
 
     def _finish(self, outcome: CallOutcome, error: BaseException | None) -> Report | None:
-        stats = getattr(self.exchange, "stats", None)
-        return self.ledger.finish(self.answer, outcome, error, headers=self.headers, stats=stats)
+        stats, first = getattr(self.exchange, "stats", None), getattr(self.exchange, "first_tokens", None)
+        return self.ledger.finish(
+            self.answer, outcome, error, headers=self.headers, stats=stats, first_tokens=first
+        )
 
     def _scrubber(self, destination: Destination) -> Scrubber:
         key = destination.key

@@ -113,6 +113,7 @@ class Ledger:
         *,
         headers: Mapping[str, str] | None = None,
         stats: Any = None,
+        first_tokens: int | None = None,
     ) -> Report | None:
         """End the span of the current target; the report as it stands. The first end of a target counts."""
         call, self._call = self._call, None
@@ -122,6 +123,9 @@ class Ledger:
         reading = Reading() if answer is None else answer.reading()
         report = self._report(reading, answer, headers or {}, stats)
         facts = ResponseFacts() if answer is None else answer.facts(reading)
+        if stats is not None:
+            facts.input_tokens, facts.output_tokens = stats.prompt_tokens, stats.completion_tokens
+            facts.cached_tokens, facts.first_chunk_tokens = stats.cached_tokens, first_tokens
         call.finish(report, facts, outcome, error)
         self._failure = None if error is None else type(error).__name__
         self.report = self._over_all_targets(report)

@@ -72,6 +72,8 @@ class _Local:
         self.headers: Mapping[str, str] = {}
         self.wire = wire
         self.stats: Any = None
+        self.first_tokens: int | None = None
+        """Tokens in the first content: one verification step may bring several."""
         self._request = request
         self._handle = handle
         self._streamed = send.streamed
@@ -90,6 +92,8 @@ class _Local:
             self.stats = self._handle.stats
         if step.finish_reason == "cancelled":
             raise APIConnectionError("The embedded engine was told to stop before the answer was whole.")
+        if step.text and self.first_tokens is None:
+            self.first_tokens = len(step.token_ids)
         logprobs = self._request.logprobs_of(step)
         if not self._streamed:
             self._pieces.append(step.text)

@@ -143,7 +143,9 @@ class Interrupt(BaseException):
     pass
 
 
-@pytest.mark.parametrize("fault", [ValueError("bug"), TimeoutError("alarm"), Interrupt(), KeyboardInterrupt()])
+@pytest.mark.parametrize(
+    "fault", [ValueError("bug"), TimeoutError("alarm"), Interrupt(), KeyboardInterrupt()]
+)
 def test_what_is_no_network_error_passes_at_once(door: SyncDoor, fault: BaseException) -> None:
     class Broken:
         calls = 0

@@ -68,7 +68,15 @@ def test_any_line_end_and_any_cut(door: SyncDoor, end: str, size: int) -> None:
 
 @pytest.mark.parametrize(
     "noise",
-    [b": keep-alive\n\n", b"retry: 3000\n\n", b"id: 4\n\n", b"data: :\n\n", b"data:\n\n", b"event: ping\n\n", b"\n\n"],
+    [
+        b": keep-alive\n\n",
+        b"retry: 3000\n\n",
+        b"id: 4\n\n",
+        b"data: :\n\n",
+        b"data:\n\n",
+        b"event: ping\n\n",
+        b"\n\n",
+    ],
 )
 def test_noise_between_events_is_no_event(door: SyncDoor, noise: bytes) -> None:
     door.server.play(sse(noise, chunk("a"), noise, noise, chunk("b"), noise, finish(), noise))
@@ -112,9 +120,19 @@ def test_usage_wherever_it_comes(door: SyncDoor, where: str) -> None:
 
 
 def test_content_as_a_list_of_parts(door: SyncDoor) -> None:
-    thinking = chunk() | {"choices": [{"index": 0, "delta": {"content": [
-        {"type": "thinking", "thinking": [{"type": "text", "text": "hmm"}]}, {"type": "text", "text": "Hel"}
-    ]}}]}
+    thinking = chunk() | {
+        "choices": [
+            {
+                "index": 0,
+                "delta": {
+                    "content": [
+                        {"type": "thinking", "thinking": [{"type": "text", "text": "hmm"}]},
+                        {"type": "text", "text": "Hel"},
+                    ]
+                },
+            }
+        ]
+    }
     door.server.play(sse(thinking, chunk("lo"), finish()))
     chunks = door.read()
     assert text_of(chunks) == "Hello"
@@ -231,7 +249,9 @@ def test_an_html_page_instead_of_a_stream(door: SyncDoor) -> None:
 
 def test_an_html_error_page(door: SyncDoor) -> None:
     door.server.play(reply(b"<html><head><title>502 Bad\nGateway</title></head></html>", 502))
-    with pytest.raises(specclient.InternalServerError, match="an HTML page titled '502 Bad Gateway'") as caught:
+    with pytest.raises(
+        specclient.InternalServerError, match="an HTML page titled '502 Bad Gateway'"
+    ) as caught:
         door.read(max_retries=0)
     assert caught.value.response.status_code == 502
 
@@ -267,7 +287,9 @@ def test_chunks_are_given_as_they_come(door: SyncDoor) -> None:
     import threading
 
     gate = threading.Event()
-    door.server.play(stream(data(role()), data(chunk("a")), Until(gate), data(chunk("b")), data(finish()), DONE))
+    door.server.play(
+        stream(data(role()), data(chunk("a")), Until(gate), data(chunk("b")), data(finish()), DONE)
+    )
     opened = iter(door.open())
     next(opened)
     assert next(opened).choices[0].delta.content == "a"
@@ -277,7 +299,9 @@ def test_chunks_are_given_as_they_come(door: SyncDoor) -> None:
 
 def test_unknown_fields_and_odd_values_are_kept(door: SyncDoor) -> None:
     odd = chunk("a") | {"id": 7, "x_vendor": {"k": [1]}, "created": None}
-    door.server.play(sse(odd, chunk("b") | {"choices": [{"index": 0, "delta": {"content": "b", "mood": "!"}}]}, finish()))
+    door.server.play(
+        sse(odd, chunk("b") | {"choices": [{"index": 0, "delta": {"content": "b", "mood": "!"}}]}, finish())
+    )
     first, second, _ = door.read()
     assert (first.id, first.x_vendor) == (7, {"k": [1]})
     assert second.choices[0].delta.mood == "!"
@@ -320,9 +344,7 @@ def test_a_repeated_stream_goes_on_where_it_broke_when_asked_to(door: SyncDoor, 
 
 def test_a_repeated_stream_that_differs_is_an_error(door: SyncDoor, waits: list[float]) -> None:
     door.make(retry_after_content=True)
-    door.server.play(
-        stream(data(chunk("Hel")), Close(), terminate=False), sse(chunk("Good day"), finish())
-    )
+    door.server.play(stream(data(chunk("Hel")), Close(), terminate=False), sse(chunk("Good day"), finish()))
     with pytest.raises(specclient.IncompleteStreamError, match="differs") as caught:
         door.read(max_retries=1)
     assert caught.value.partial == "Hel"

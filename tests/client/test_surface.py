@@ -167,7 +167,12 @@ def test_unknown_fields_are_kept_and_odd_types_survive(door: SyncDoor) -> None:
 
 def test_null_counters_are_not_zero(door: SyncDoor) -> None:
     details = {"accepted_prediction_tokens": None, "rejected_prediction_tokens": None}
-    usage = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3, "completion_tokens_details": details}
+    usage = {
+        "prompt_tokens": 1,
+        "completion_tokens": 2,
+        "total_tokens": 3,
+        "completion_tokens_details": details,
+    }
     door.make(overrides={"prediction": "documented"})
     door.server.play(reply(completion(usage=usage)))
     report = door.create(prediction="known").specclient.prediction
@@ -268,8 +273,14 @@ def test_models_are_asked_for_again(door: SyncDoor, waits: list[float]) -> None:
 
 
 def test_completions(door: SyncDoor) -> None:
-    body = {"id": "c", "object": "text_completion", "choices": [{"index": 0, "text": "lo", "finish_reason": "stop"}]}
-    door.server.play(reply(body), sse(body | {"choices": [{"index": 0, "text": "lo", "finish_reason": None}]}, body))
+    body = {
+        "id": "c",
+        "object": "text_completion",
+        "choices": [{"index": 0, "text": "lo", "finish_reason": "stop"}],
+    }
+    door.server.play(
+        reply(body), sse(body | {"choices": [{"index": 0, "text": "lo", "finish_reason": None}]}, body)
+    )
     answer = door.run(door.client.completions.create(prompt="Hel", max_tokens=3))
     assert answer.choices[0].text == "lo"
     assert answer.specclient.prediction.outcome == "none"
@@ -353,8 +364,17 @@ def test_events(door: SyncDoor) -> None:
 
     tools = [{"index": 0, "id": "c1", "type": "function", "function": {"name": "f", "arguments": ""}}]
     more = [{"index": 0, "function": {"arguments": '{"a": 1}'}}]
-    door.server.play(sse(role(), chunk("Hel"), chunk("lo"), chunk(tool_calls=tools), chunk(tool_calls=more),
-                         finish("tool_calls"), usage_chunk()))
+    door.server.play(
+        sse(
+            role(),
+            chunk("Hel"),
+            chunk("lo"),
+            chunk(tool_calls=tools),
+            chunk(tool_calls=more),
+            finish("tool_calls"),
+            usage_chunk(),
+        )
+    )
     manager = door.client.chat.completions.stream(messages=MESSAGES)
     if door.kind == "sync":
         with manager as stream:
@@ -367,14 +387,19 @@ def test_events(door: SyncDoor) -> None:
         door.run(manager.__aexit__(None, None, None))
     kinds = [event.type for event in events if event.type != "chunk"]
     assert kinds == [
-        "content.delta", "content.delta", "tool_calls.function.arguments.delta", "content.done",
+        "content.delta",
+        "content.delta",
+        "tool_calls.function.arguments.delta",
+        "content.done",
         "tool_calls.function.arguments.done",
     ]
     assert next(e for e in events if e.type == "content.delta").snapshot == "Hel"
     message = final.choices[0].message
     assert message.content == "Hello"
     assert message.tool_calls[0].to_dict() == {
-        "id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}
+        "id": "c1",
+        "type": "function",
+        "function": {"name": "f", "arguments": '{"a": 1}'},
     }
     assert final.usage.completion_tokens == 2
     assert final.specclient.usage.completion == 2

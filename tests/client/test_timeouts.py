@@ -10,10 +10,29 @@ import pytest
 import specclient
 from specclient.config import Timeout
 from tests.doors import SyncDoor, text_of
-from tests.server import DONE, Stall, Wait, chunk, completion, data, error, finish, head, raw, reply, role, stream
+from tests.server import (
+    DONE,
+    Stall,
+    Wait,
+    chunk,
+    completion,
+    data,
+    error,
+    finish,
+    head,
+    raw,
+    reply,
+    role,
+    stream,
+)
 
 OFF: dict[str, Any] = {
-    "connect": None, "write": None, "pool": None, "first_byte": None, "first_content": None, "content_idle": None,
+    "connect": None,
+    "write": None,
+    "pool": None,
+    "first_byte": None,
+    "first_content": None,
+    "content_idle": None,
 }
 
 
@@ -21,7 +40,9 @@ def only(**limits: float) -> Timeout:
     return Timeout(**{**OFF, **limits})
 
 
-def failed(door: SyncDoor, timeout: Timeout, *, stream: bool = True, retries: int = 0) -> specclient.APITimeoutError:
+def failed(
+    door: SyncDoor, timeout: Timeout, *, stream: bool = True, retries: int = 0
+) -> specclient.APITimeoutError:
     with pytest.raises(specclient.APITimeoutError) as caught:
         if stream:
             door.read(timeout=timeout, max_retries=retries)
@@ -79,7 +100,9 @@ def test_total_of_a_stream_that_never_idles(door: SyncDoor) -> None:
 
 @pytest.mark.parametrize("streamed", [True, False])
 def test_a_body_that_stalls(door: SyncDoor, streamed: bool) -> None:
-    door.server.play(raw(head(200, {"content-type": "application/json", "content-length": "99"}), b'{"a"', Stall()))
+    door.server.play(
+        raw(head(200, {"content-type": "application/json", "content-length": "99"}), b'{"a"', Stall())
+    )
     assert failed(door, only(content_idle=0.2), stream=streamed).limit == "content_idle"
 
 
@@ -129,5 +152,11 @@ def test_what_timeout_takes() -> None:
     assert Timeout.of(None).first_byte is None
     assert Timeout.of({"total": 9}).total == 9
     assert Timeout.of(httpx.Timeout(7, connect=2)).model_dump() == {
-        "connect": 2, "write": 7, "pool": 7, "first_byte": 7, "first_content": 7, "content_idle": 7, "total": None,
+        "connect": 2,
+        "write": 7,
+        "pool": 7,
+        "first_byte": 7,
+        "first_content": 7,
+        "content_idle": 7,
+        "total": None,
     }

@@ -16,7 +16,9 @@ def merged(*deltas: list[dict[str, Any]]) -> list[tuple[str | None, str, str]]:
     for delta in deltas:
         accumulator.feed(parse(ChatCompletionChunk, chunk(tool_calls=delta)))
     calls = accumulator.snapshot().choices[0].message.tool_calls or []
-    return [(call.id, call.function.name or "", call.function.arguments or "") for call in calls if call.function]
+    return [
+        (call.id, call.function.name or "", call.function.arguments or "") for call in calls if call.function
+    ]
 
 
 def call(name: str | None = None, arguments: str = "", **rest: Any) -> dict[str, Any]:
@@ -37,5 +39,7 @@ def call(name: str | None = None, arguments: str = "", **rest: Any) -> dict[str,
         ),
     ],
 )
-def test_pieces_come_together(deltas: list[list[dict[str, Any]]], expected: list[tuple[str | None, str, str]]) -> None:
+def test_pieces_come_together(
+    deltas: list[list[dict[str, Any]]], expected: list[tuple[str | None, str, str]]
+) -> None:
     assert merged(*deltas) == expected

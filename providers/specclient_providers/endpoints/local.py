@@ -30,6 +30,7 @@ ENDPOINT = Endpoint(
     request=RequestRule(unknown_fields=Claim("rejected", SOURCE, CHECKED)),
     answer=AnswerRule(
         figures=USAGE_WITH_PREDICTION,
+        subset=False,
         counters=Claim("documented", SOURCE, CHECKED),
         timings=Claim("documented", SOURCE, CHECKED, note="The engine's own stopwatch."),
     ),
