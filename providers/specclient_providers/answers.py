@@ -100,6 +100,7 @@ class AnswerReader:
             self._sort(figure)
         self._found: dict[str, tuple[float, Source, str]] = {}
         self._notes: dict[tuple[str, str], str] = {}
+        self._seen = False
         self._streamed = False
 
     def _sort(self, figure: Figure) -> None:
@@ -130,8 +131,8 @@ class AnswerReader:
         """Take one body, or one chunk of a stream."""
         if not isinstance(obj, Mapping):
             return
-        if str(obj.get("object", "")).endswith(".chunk"):
-            self._streamed = True
+        self._streamed = self._seen or str(obj.get("object", "")).endswith(".chunk")
+        self._seen = True
         if self._interesting.isdisjoint(obj.keys()):
             return
         taken: set[str] = set()

@@ -450,6 +450,19 @@ def test_a_header_sent_before_a_stream_cannot_time_it() -> None:
     assert [code for code, _ in reading.notes] == ["header_precedes_stream"]
 
 
+def test_several_objects_without_a_name_are_a_stream_too() -> None:
+    piece = {"object": "text_completion", "choices": [{"text": "a"}]}
+    headers = {"openai-processing-ms": "80"}
+    assert read("openai", piece, headers=headers).server_total is not None
+    assert read("openai", piece, piece, headers=headers).server_total is None
+
+
+def test_llama_cpp_counts_tokens_even_where_a_stream_has_no_usage() -> None:
+    timings = {"cache_n": 68, "prompt_n": 1, "prompt_ms": 2, "predicted_n": 17, "predicted_ms": 3}
+    usage = read("llama_cpp", {**CHUNK, "timings": timings}).usage
+    assert (usage.prompt, usage.cached, usage.completion) == (69, 68, 17)
+
+
 def test_a_result_can_be_asked_for_before_the_end() -> None:
     reader = AnswerReader(resolve("openai", model="m"))
     assert reader.result() == Reading()

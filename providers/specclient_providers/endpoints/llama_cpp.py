@@ -5,6 +5,7 @@ from datetime import date
 from specclient_providers.endpoint import (
     AnswerRule,
     Claim,
+    Derive,
     Endpoint,
     Figure,
     RequestRule,
@@ -19,9 +20,16 @@ TIMINGS = (
     Figure("prefill", ("timings.prompt_ms",), "ms", SERVER),
     Figure("decode", ("timings.predicted_ms",), "ms", SERVER),
     Figure("cached_tokens", ("timings.cache_n",), "tokens", SERVER),
+    Figure("llama_prompt", ("timings.prompt_n",), "tokens", SERVER, "Without what came from the cache."),
+    Figure("llama_predicted", ("timings.predicted_n",), "tokens", SERVER),
     Figure("drafted", ("timings.draft_n",), "tokens", SERVER, "Only present when something was drafted."),
     Figure("accepted_draft", ("timings.draft_n_accepted",), "tokens", SERVER),
 )
+DERIVED = (
+    Derive("prompt_tokens", ("llama_prompt", "cached_tokens")),
+    Derive("completion_tokens", ("llama_predicted",)),
+)
+
 ENDPOINT = Endpoint(
     name="llama_cpp",
     title="llama.cpp server",
@@ -37,6 +45,7 @@ ENDPOINT = Endpoint(
     request=RequestRule(unknown_fields=Claim("ignored", SERVER, CHECKED)),
     answer=AnswerRule(
         figures=(*USAGE, *TIMINGS),
+        derived=DERIVED,
         counters=Claim(
             "documented", SERVER, CHECKED, note="timings.draft_n and draft_n_accepted, when drafting."
         ),

@@ -25,6 +25,13 @@ ENDPOINT = Endpoint(
             *dynamo.TIMING,
             *llama_cpp.TIMINGS,
         ),
-        derived=(*groq.DERIVED, *fireworks.DERIVED, *sglang.DERIVED, *dynamo.DERIVED, *vllm.DERIVED),
+        derived=(
+            *groq.DERIVED,
+            *fireworks.DERIVED,
+            *sglang.DERIVED,
+            *dynamo.DERIVED,
+            *llama_cpp.DERIVED,
+            *vllm.DERIVED,
+        ),
     ),
 )
