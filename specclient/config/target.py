@@ -92,6 +92,7 @@ class TargetFields(BaseModel):
     max_context: Annotated[int, Field(gt=0)] | None = None
     prices: dict[str, float] = {}
     tags: dict[str, str] = {}
+    infer_prediction: bool = False
 
     @field_validator("timeout", mode="before")
     @classmethod
@@ -114,7 +115,8 @@ class Target:
 
     `retry_after_content` allows a stream that broke after content to be asked again; the new text has
     to begin with what was already given, else the call fails. `prices` are per million tokens
-    (`input`, `output`). `dtype`, `device`, `draft_model` and `max_context` are for provider `local`.
+    (`input`, `output`). `infer_prediction` lets `specclient serve` take the known text from the prompt where
+    a client cannot send one. `dtype`, `device`, `draft_model` and `max_context` are for provider `local`.
     """
 
     name: str
@@ -147,6 +149,7 @@ class Target:
     max_context: int | None = None
     prices: Mapping[str, float] = field(default_factory=dict)
     tags: Mapping[str, str] = field(default_factory=dict)
+    infer_prediction: bool = False
     origins: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     @property

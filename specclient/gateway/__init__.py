@@ -1,0 +1,12 @@
+"""An OpenAI-compatible server over the configured targets, the embedded engine among them.
+
+    specclient serve                       # http://127.0.0.1:8377/v1, a target's name as the model
+
+Import this package only where starlette and uvicorn are installed (`pip install 'specclient[serve]'`).
+"""
+
+from specclient.gateway.app import create_app
+from specclient.gateway.run import serve
+from specclient.gateway.settings import ServeSettings
+
+__all__ = ["ServeSettings", "create_app", "serve"]

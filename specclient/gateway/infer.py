@@ -1,0 +1,55 @@
+"""Known text for clients that cannot send any: the file that they pasted into the prompt.
+
+Editors ask a model to rewrite a file by quoting it. The largest quoted block of the last user messages is
+then the best guess at the answer. It is only a guess, so it is off unless a target asks for it, and a
+report that rests on it says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from specclient.prediction import Prediction
+from specclient.report import Reason
+
+SHORTEST = 80
+"""Characters: a shorter block is an example or a name, and predicting it gains nothing."""
+
+MESSAGES = 3
+"""How many of the last user messages are looked at."""
+
+_FENCED = re.compile(r"^(`{3,}|~{3,})[^\n`]*\n(.*?)^\1\s*$", re.DOTALL | re.MULTILINE)
+_TAGGED = re.compile(r"<(file|code|document|content|source)\b[^>]*>\n?(.*?)</\1>", re.DOTALL | re.IGNORECASE)
+
+INFERRED = Reason(
+    code="inferred",
+    text="The client sent no prediction; the largest quoted block of its last messages was taken for one "
+    "(infer_prediction).",
+)
+
+
+def inferred_prediction(request: Mapping[str, Any]) -> Prediction | None:
+    """The quoted text that the answer probably repeats; None where nothing is quoted."""
+    messages = request.get("messages")
+    if not isinstance(messages, list):
+        return None
+    users = [
+        message for message in messages if isinstance(message, Mapping) and message.get("role") == "user"
+    ]
+    blocks = [block for message in users[-MESSAGES:] for block in _blocks(_text(message.get("content")))]
+    longest = max(blocks, key=len, default="")
+    return Prediction(longest) if len(longest) >= SHORTEST else None
+
+
+def _blocks(text: str) -> list[str]:
+    return [found.group(2) for pattern in (_FENCED, _TAGGED) for found in pattern.finditer(text)]
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    texts = [part.get("text") for part in parts if isinstance(part, Mapping) and part.get("type") == "text"]
+    return "\n".join(text for text in texts if isinstance(text, str))
