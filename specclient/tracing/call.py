@@ -229,10 +229,11 @@ def start_call(
 
 def _open(call: Call, parent: Context | None) -> None:
     start = call.start
+    model = names.model_name(start.model, in_process=start.in_process)
     identity: dict[str, Any] = {names.OPERATION: start.operation, names.PROVIDER: start.provider}
     call.identity = identity
-    if start.model:
-        identity[names.REQUEST_MODEL] = start.model
+    if model:
+        identity[names.REQUEST_MODEL] = model
     if start.server_address:
         identity[names.SERVER_ADDRESS] = start.server_address
         if start.server_port is not None:
@@ -241,7 +242,7 @@ def _open(call: Call, parent: Context | None) -> None:
     if start.adapter:
         identity["specclient.adapter"] = start.adapter
     call.span = call.options.tracer.start_span(
-        f"{start.operation} {start.model}" if start.model else start.operation,
+        f"{start.operation} {model}" if model else start.operation,
         context=parent,
         kind=SpanKind.INTERNAL if start.in_process else SpanKind.CLIENT,
         attributes=identity,

@@ -132,6 +132,16 @@ LANGFUSE_ALIAS: tuple[Row, ...] = (
 )
 
 
+def model_name(model: str | None, *, in_process: bool) -> str | None:
+    """The model as telemetry names it: of a path on this machine only its last part.
+
+    A path tells of the machine and its user, and differs from machine to machine.
+    """
+    if not model or not in_process or not model.startswith(("/", ".", "~")):
+        return model
+    return model.rstrip("/").rpartition("/")[2] or model
+
+
 def walk(rows: Iterable[Row], roots: dict[str, Any]) -> dict[str, AttributeValue]:
     """The attributes that the rows find in `roots`."""
     found: dict[str, AttributeValue] = {}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from specclient.report import Phase, Report, Timing
+from specclient.tracing.names import model_name
 
 Kind = Literal["call", "attempt", "wait", "phase", "client", "gap", "other"]
 
@@ -50,7 +51,8 @@ def of_report(report: Report) -> Picture:
     """
     timing = report.timing
     total = timing.total.seconds if timing.total is not None else _extent(timing)
-    label = f"chat {report.model}" if report.model else "chat"
+    model = model_name(report.model, in_process=report.provider == "local")
+    label = f"chat {model}" if model else "chat"
     bars = [Bar(label, 0.0, total, "client", "call")]
     bars += _attempts(report, total)
     bars += _parts(report)

@@ -15,7 +15,7 @@ from rich.text import Text
 from specclient.report import Report
 from specclient.tracing.picture import Bar, Picture, of_report, seconds_text
 
-STYLES = {"server": "cyan", "engine": "green", "derived": "yellow", "client": "blue"}
+STYLES = {"server": "cyan", "engine": "green", "derived": "yellow", "client": "bright_blue"}
 EIGHTHS = " ▏▎▍▌▋▊▉"
 MIN_TRACK = 12
 

@@ -118,3 +118,19 @@ def test_attribute_value(kind: Any, value: Any, wanted: Any) -> None:
     found = names.attribute_value(kind, value)
     assert found == wanted
     assert type(found) is type(wanted)
+
+
+@pytest.mark.parametrize(
+    ("model", "in_process", "name"),
+    [
+        ("/home/me/models/coder.gguf", True, "coder.gguf"),
+        ("~/models/coder/", True, "coder"),
+        ("./coder", True, "coder"),
+        ("org/name", True, "org/name"),
+        ("/deployments/x", False, "/deployments/x"),
+        ("/", True, "/"),
+        (None, True, None),
+    ],
+)
+def test_a_path_on_this_machine_is_not_told(model: str | None, in_process: bool, name: str | None) -> None:
+    assert names.model_name(model, in_process=in_process) == name
