@@ -25,6 +25,7 @@ class Account:
     accepted: Counter[str] = field(default_factory=Counter)
     accepted_lengths: Counter[int] = field(default_factory=Counter)
     speculation_inactive: str | None = None
+    draft_model_inactive: str | None = None
 
     def passed(self, sources: Sequence[str], accepted: int) -> None:
         """One decoding pass verified a draft with these sources (none: no draft)."""
@@ -51,4 +52,5 @@ class Account:
             finished=finished,
             finish_reason=reason,
             speculation_inactive=self.speculation_inactive,
+            draft_model_inactive=self.draft_model_inactive,
         )

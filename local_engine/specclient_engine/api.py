@@ -97,6 +97,8 @@ class GenerationStats:
     cached_tokens: int = 0
     speculation_inactive: str | None = None
     """Why nothing was drafted although speculation was asked for; None when it was active or off."""
+    draft_model_inactive: str | None = None
+    """Why a draft model that was loaded took no part in this request."""
 
 
 @dataclass(frozen=True, slots=True)

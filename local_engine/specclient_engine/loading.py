@@ -10,7 +10,9 @@ from specclient_engine.api import CostModel, Progress, ProgressCallback, Propose
 from specclient_engine.chat import ChatTemplate
 from specclient_engine.cost import CostCurve
 from specclient_engine.draft_length import DraftLengthPolicy
-from specclient_engine.errors import UnsupportedRequest
+from specclient_engine.drafters.draft_model import DraftModel
+from specclient_engine.drafters.fallback import FallbackProposer
+from specclient_engine.errors import EngineError, UnsupportedRequest
 from specclient_engine.measuring import measure_cost
 from specclient_engine.models import locate
 from specclient_engine.proposers import AcceptanceTable, build_proposer
@@ -43,8 +45,6 @@ def load_parts(
     progress: ProgressCallback,
 ) -> Parts:
     """Finds and loads everything that `Engine.load` describes."""
-    if draft_model is not None:
-        raise UnsupportedRequest("a separate draft model is not supported; leave draft_model out")
     folder = locate(model, progress).path
     tokenizer = FolderTokenizer(folder)
     progress(Progress("load", folder.name, 0, 1, "steps"))
@@ -53,14 +53,49 @@ def load_parts(
     progress(Progress("measure", folder.name, 0, 1, "steps"))
     cost = measure_cost(runner) if runner.can_roll_back else CostCurve([1], [1.0])
     progress(Progress("measure", folder.name, 1, 1, "steps"))
-    return Parts(runner, tokenizer, ChatTemplate(folder), speculation_tools(tokenizer, cost))
+    drafter = None
+    if draft_model is not None:
+        draft_folder = locate(draft_model, progress).path
+        draft_runner = load_runner(
+            draft_folder, dtype=dtype, device=device, max_context=max_context, progress=progress
+        )
+        check_draft_model(draft_folder, draft_runner, tokenizer)
+        drafter = DraftModel(draft_runner, cost, tokenizer.vocab_size)
+    return Parts(runner, tokenizer, ChatTemplate(folder), speculation_tools(tokenizer, cost, drafter))
 
 
-def speculation_tools(tokenizer: FolderTokenizer, cost: CostModel) -> SpeculationTools:
-    """Drafts from known text and repetition; what is learnt about them outlives the request."""
+def check_draft_model(folder: Path, runner: ModelRunner, target: FolderTokenizer) -> None:
+    """Raises UnsupportedRequest when the model in `folder` cannot draft for `target`."""
+    if not target.same_vocabulary(FolderTokenizer(folder)):
+        raise UnsupportedRequest(
+            f"the draft model in {folder} has another vocabulary than the model; use one of the same family"
+        )
+    if not runner.can_roll_back:
+        raise UnsupportedRequest(
+            f"the draft model in {folder} cannot take back a wrong draft: {runner.rollback_reason}"
+        )
+
+
+def speculation_tools(
+    tokenizer: FolderTokenizer, cost: CostModel, drafter: DraftModel | None = None
+) -> SpeculationTools:
+    """Drafts from known text and repetition, and from `drafter` where they have nothing good.
+
+    What is learnt about them outlives the request.
+    """
     table = AcceptanceTable()
 
     def proposer_for(request: RequestState) -> Proposer:
-        return build_proposer(request.prompt, request.request.predictions, tokenizer, table=table)
+        known = build_proposer(request.prompt, request.request.predictions, tokenizer, table=table)
+        if drafter is None:
+            return known
+        try:
+            return FallbackProposer(known, drafter.proposer_for(request))
+        except EngineError as error:
+            request.account.draft_model_inactive = str(error)
+            return known
 
-    return SpeculationTools(proposer_for, DraftLengthPolicy(cost), cost)
+    policy = DraftLengthPolicy(cost)
+    if drafter is None:
+        return SpeculationTools(proposer_for, policy, cost)
+    return SpeculationTools(proposer_for, policy, cost, drafter.release)

@@ -72,7 +72,7 @@ class RequestState:
         try:
             draft = self.proposer.propose(room)
         except Exception as error:
-            self._drop_proposer(error)
+            self.drop_proposer(error)
             return NO_DRAFT
         return first_tokens(draft, min(room, within_vocabulary(draft.tokens, vocab_size)))
 
@@ -135,9 +135,10 @@ class RequestState:
         try:
             self.proposer.commit(verdict.tokens, draft, verdict.accepted)
         except Exception as error:
-            self._drop_proposer(error)
+            self.drop_proposer(error)
 
-    def _drop_proposer(self, error: Exception) -> None:
+    def drop_proposer(self, error: Exception) -> None:
+        """Goes on without drafts, and says why."""
         self.proposer = None
         self.account.speculation_inactive = f"the proposer failed ({type(error).__name__})"
 

@@ -10,6 +10,7 @@ import math
 import secrets
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +46,10 @@ class Sampler:
     def plain_greedy(self) -> bool:
         """Whether the choice is the row's highest logit, untouched: then no row need leave the device."""
         return self._params.temperature == 0.0 and not self._penalised and not len(self._bias_ids)
+
+    def twin(self, prompt_ids: Iterable[int]) -> Sampler:
+        """A sampler with the same noise and a history of its own, for a model that guesses the draws."""
+        return Sampler(replace(self._params, seed=self._seed), prompt_ids)
 
     def choose(self, row: Row, position: int) -> int:
         """The token at `position`. `row` is not changed."""
@@ -159,7 +164,9 @@ def logprobs(row: Row, token: int, alternatives: int) -> tuple[TokenLogprob, tup
     """Log-probability of `token` and of the `alternatives` likeliest tokens, before any filter."""
     weights, values = soften(row, 1.0)
     total = math.log(float(weights.sum(dtype=np.float64)))
-    top = _sorted_top(weights, SamplingParams(top_k=alternatives))[:alternatives].tolist()
+    top: list[int] = []
+    if alternatives > 0:
+        top = _sorted_top(weights, SamplingParams(top_k=alternatives))[:alternatives].tolist()
     return TokenLogprob(token, float(values[token]) - total), tuple(
         TokenLogprob(i, float(values[i]) - total) for i in top
     )

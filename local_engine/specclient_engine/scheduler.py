@@ -33,11 +33,16 @@ class LengthPolicy(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SpeculationTools:
-    """How drafts are made and measured. `proposer_for` makes a request's proposer."""
+    """How drafts are made and measured.
+
+    `proposer_for` makes a request's proposer, `release` frees what the proposer holds when the request is
+    over.
+    """
 
     proposer_for: Callable[[RequestState], Proposer]
     lengths: LengthPolicy
     cost: CostModel
+    release: Callable[[RequestState], None] = lambda _: None
 
 
 class Scheduler:
@@ -175,7 +180,10 @@ class Scheduler:
         if not self._runner.can_roll_back:
             request.account.speculation_inactive = self._runner.rollback_reason
             return
-        request.proposer = self._speculation.proposer_for(request)
+        try:
+            request.proposer = self._speculation.proposer_for(request)
+        except Exception as error:
+            request.drop_proposer(error)
 
     def _finish_prefill(self, request: RequestState, chunk: Chunk, rows: _Rows) -> None:
         request.cached += len(chunk.tokens)
@@ -201,6 +209,7 @@ class Scheduler:
         if request.slot is not None:
             self._runner.release(request.slot)
             request.slot = None
+            self._speculation.release(request)
 
     def _fail_running(self, error: Exception) -> None:
         if not isinstance(error, EngineError):

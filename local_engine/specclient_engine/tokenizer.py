@@ -74,6 +74,12 @@ class FolderTokenizer:
             known = self._bytes[token_id] = self._find_bytes(token_id)
         return known
 
+    def same_vocabulary(self, other: FolderTokenizer) -> bool:
+        """Whether every token of the smaller vocabulary has the same id in the other."""
+        own, others = self._raw.get_vocab(), other._raw.get_vocab()
+        smaller, larger = sorted((own, others), key=len)
+        return all(larger.get(piece) == number for piece, number in smaller.items())
+
     def _encode_middle(self, text: str) -> Any:
         with self._lock:
             self._middle.encode_special_tokens = True

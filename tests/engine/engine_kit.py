@@ -143,7 +143,13 @@ class Bench:
     def __init__(self, runner: Any, *, lengths: Any = None, prefill_chunk: int = 16) -> None:
         self.proposer: Callable[[RequestState], Proposer] = lambda _: Scripted(lambda *_: ())
         self.cost = CostCurve([1], [0.001])
-        tools = SpeculationTools(lambda state: self.proposer(state), lengths or FullLength(), self.cost)
+        self.release: Callable[[RequestState], None] = lambda _: None
+        tools = SpeculationTools(
+            lambda state: self.proposer(state),
+            lengths or FullLength(),
+            self.cost,
+            lambda state: self.release(state),
+        )
         self.engine = Engine(runner, ByteTokenizer(), tools, prefill_chunk=prefill_chunk)
 
     def use(self, proposer: Proposer) -> None:
