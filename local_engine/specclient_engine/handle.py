@@ -123,7 +123,7 @@ class Handle:
         return step
 
     def next(self, timeout: float | None = None) -> Step | None:
-        """The next step, None behind the last one. Raises TimeoutError when none comes in `timeout` seconds."""
+        """The next step; None behind the last. Raises TimeoutError when `timeout` seconds bring none."""
         return self._mailbox.wait(timeout)
 
     def __aiter__(self) -> AsyncIterator[Step]:

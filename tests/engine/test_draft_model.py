@@ -64,7 +64,8 @@ def test_the_output_is_the_targets_and_a_perfect_draft_is_accepted_whole(
 
 def test_its_cache_is_that_of_the_confirmed_text_after_any_rejection() -> None:
     runner = PlainRunner(tiny_model(seed=ANOTHER))
-    proposer = DraftModelProposer(Clockless(runner), runner.allocate(250), PROMPT, Sampler(SamplingParams(), ()))
+    slot = runner.allocate(250)
+    proposer = DraftModelProposer(Clockless(runner), slot, PROMPT, Sampler(SamplingParams(), ()))
     dice = random.Random(2)
     text = list(PROMPT)
     for _ in range(12):
