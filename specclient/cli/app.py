@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from specclient._version import __version__
-from specclient.cli import chat, config, edit, explain, models, providers, trace
+from specclient.cli import chat, config, edit, explain, models, plan, probe, providers, trace
 
 app = typer.Typer(
     name="specclient",
@@ -15,6 +15,7 @@ app = typer.Typer(
     add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    context_settings={"max_content_width": 100},
     help="One prediction argument for every LLM endpoint, and the truth about what it did.",
     epilog="Results on stdout, everything else on stderr. Exit: 0 done, 1 failed, 2 usage, 130 interrupted.",
 )
@@ -39,6 +40,8 @@ app.command("edit")(edit.edit)
 app.command("chat")(chat.chat)
 app.command("explain")(explain.explain)
 app.command("providers")(providers.providers)
+app.command("plan")(plan.plan)
+app.command("probe")(probe.probe)
 app.command("trace")(trace.trace)
 app.add_typer(models.models, name="models")
 app.add_typer(config.config, name="config")

@@ -1,0 +1,117 @@
+"""`specclient probe`: which server answers at an address, and what it can do with a prediction."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
+
+import typer
+
+from specclient.cli import options
+from specclient.cli.terminal import EXIT_FAILED, guarded, note, stdout, write_json
+
+if TYPE_CHECKING:
+    import httpx
+
+    from specclient_providers.detection import Detected
+
+
+@guarded
+def probe(
+    url: Annotated[str, typer.Argument(help="The server's address.", show_default=False)],
+    api_key_env: Annotated[
+        str | None, typer.Option("--api-key-env", help="Environment variable with the server's key.")
+    ] = None,
+    timeout: Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds for each question.")] = 5.0,
+    as_json: options.Json = False,
+) -> None:
+    """Tell which server answers at URL, its models, how it speculates, and what to switch on.
+
+    A few GET requests for public pages; no prompt is sent.
+    """
+    import httpx
+
+    from specclient_providers.detection import detect
+
+    root = _root(url)
+    with httpx.Client(base_url=root, headers=_headers(api_key_env), timeout=timeout) as client:
+        questions = _Questions(client)
+        found = detect(questions)
+    if not questions.answered:
+        if as_json:
+            write_json({"url": root, "error": {"type": "APIConnectionError", "message": "no answer"}})
+        note(f"error: nothing answers at {root} ({questions.fault or 'no connection'}).")
+        raise typer.Exit(EXIT_FAILED)
+    if as_json:
+        write_json({"url": root, **asdict(found)})
+    else:
+        stdout().print(_table(root, found))
+
+
+def _root(url: str) -> str:
+    from specclient.errors import ConfigError
+
+    parts = urlsplit(url if "://" in url else f"http://{url}")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigError(f"{url!r} is not an http address.")
+    path = parts.path.rstrip("/").removesuffix("/chat/completions").removesuffix("/v1")
+    return f"{parts.scheme}://{parts.netloc}{path}"
+
+
+def _headers(variable: str | None) -> dict[str, str]:
+    from specclient.errors import ConfigError
+
+    if variable is None:
+        return {}
+    if not os.environ.get(variable):
+        raise ConfigError(f"The environment variable {variable} is not set.")
+    return {"Authorization": f"Bearer {os.environ[variable]}"}
+
+
+class _Questions:
+    """Asks the server what detection wants to know; remembers whether anything answered."""
+
+    def __init__(self, client: httpx.Client) -> None:
+        self.client = client
+        self.answered = False
+        self.fault = ""
+
+    def __call__(self, method: str, path: str) -> tuple[int, Mapping[str, str], Any] | None:
+        import httpx
+
+        try:
+            response = self.client.request(method, path)
+        except httpx.HTTPError as error:
+            self.fault = type(error).__name__
+            return None
+        self.answered = True
+        try:
+            body = response.json()
+        except ValueError:
+            body = response.text
+        return response.status_code, response.headers, body
+
+
+def _table(root: str, found: Detected) -> Any:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=root, title_justify="left", box=None, pad_edge=False, show_header=False)
+    table.add_column("", style="dim", no_wrap=True)
+    table.add_column("", overflow="fold")
+    speculating = {True: "on", False: "off", None: "not told"}[found.speculating]
+    rows = [
+        ("server", f"{found.server} {found.version or ''}".strip()),
+        ("provider", found.provider),
+        *(("model", model) for model in found.models),
+        ("speculation", f"{speculating}{f', {found.method}' if found.method else ''}"),
+        *(("works", text) for text in found.works),
+        *(("switch on", text) for text in found.switch_on),
+        *(("seen", text) for text in found.evidence),
+    ]
+    for label, value in rows:
+        table.add_row(label, Text(value))
+    return table

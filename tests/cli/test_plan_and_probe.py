@@ -1,0 +1,70 @@
+"""`plan` needs no model and no network; `probe` needs a server and sends no prompt."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from specclient.cli.reference import page
+from tests.server import Answer, Request, ScriptedServer, reply
+
+NUMBERS = "parameters=7.6e9,layers=28,kv_heads=4,head_dim=128"
+
+
+def test_plan_reckons_gain_and_memory(cli: Any) -> None:
+    value = json.loads(
+        cli("plan", "--target-model", NUMBERS, "-a", "0.9", "-g", "4", "--memory", "24GB", "--json").out
+    )
+    assert value["best"]["gamma"] == 4
+    assert value["best"]["gain"] == pytest.approx((1 - 0.9**5) / 0.1)
+    assert value["memory"]["target_bytes"] == 15_200_000_000
+    assert value["memory"]["fits"] is True
+    assert value["cost_source"].startswith("drafts from text")
+
+
+def test_plan_says_where_the_cost_of_a_draft_model_comes_from(cli: Any) -> None:
+    draft = "parameters=0.76e9,layers=10,kv_heads=2,head_dim=64"
+    arguments = ("plan", "--target-model", NUMBERS, "--draft-model", draft)
+    assert "0.1 passes (estimated" in cli(*arguments).out
+    assert "0.3 passes (given)" in cli(*arguments, "-c", "0.3").out
+    assert "No draft length gains" in cli(*arguments, "-c", "2").out
+
+
+@pytest.mark.parametrize(
+    "options", [("--memory", "much"), ("--dtype", "int3"), ("--measure",), ("--acceptance", "2")]
+)
+def test_plan_refuses_nonsense(cli: Any, options: tuple[str, ...]) -> None:
+    assert cli("plan", "--target-model", NUMBERS, *options).code == 2
+
+
+def test_probe_names_the_server_and_sends_no_prompt(cli: Any, server: ScriptedServer) -> None:
+    def vllm(request: Request) -> Answer:
+        if request.path == "/version":
+            return reply({"version": "0.17.0"})
+        if request.path == "/v1/models":
+            return reply({"data": [{"id": "qwen", "owned_by": "vllm", "max_model_len": 4096}]})
+        return reply({"detail": "Not Found"}, 404)
+
+    server.respond = vllm
+    value = json.loads(cli("probe", f"{server.url}/chat/completions", "--json").out)
+    assert value["provider"] == "vllm"
+    assert value["models"] == ["qwen"]
+    assert {request.method for request in server.requests} == {"GET"}
+    assert "0.17.0" in cli("probe", server.url).out
+
+
+def test_probe_of_a_silent_proxy_is_unknown_and_of_nothing_exits_1(cli: Any, server: ScriptedServer) -> None:
+    server.respond = lambda _request: reply(b"<html>hello</html>", 403)
+    assert json.loads(cli("probe", server.url, "--json").out)["server"] == "unknown"
+    outcome = cli("probe", "http://127.0.0.1:1")
+    assert outcome.code == 1
+    assert "nothing answers" in outcome.err
+    assert cli("probe", "ftp://x").code == 2
+
+
+def test_the_reference_is_what_the_commands_say() -> None:
+    kept = Path(__file__).parents[2] / "docs" / "cli.md"
+    assert kept.read_text() == page(), "write it anew: python -m specclient.cli.reference > docs/cli.md"
