@@ -67,7 +67,8 @@ class WrappedCall:
     def wire_request(self, request: Any, family: Family) -> Any:
         """The SDK's own request when nothing has to change, else a copy with the planned body and headers."""
         extra = dict(self.plan.headers)
-        self.trace.inject(extra, self_hosted=self.plan.facts.self_hosted)
+        target = self.settings.options.target
+        self.trace.inject(extra, self.plan.facts.self_hosted, "auto" if target is None else target.propagate)
         same_body = self.plan.body == self._asked
         if same_body and not extra:
             return request

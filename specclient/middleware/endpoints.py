@@ -22,6 +22,7 @@ _HOST_ENDINGS = {
     ".api.cerebras.ai": "cerebras",
     ".api.mistral.ai": "mistral",
     ".api.openai.com": "openai",
+    ".together.ai": "together",
 }
 """Hosts that differ by resource or by region."""
 

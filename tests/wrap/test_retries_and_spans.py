@@ -207,10 +207,49 @@ def test_the_span_tells_of_the_call_and_not_of_its_content(
     assert not [secret for secret in SECRETS if secret in told]
 
 
-def test_the_trace_reaches_servers_of_ones_own_only(server: ScriptedServer, spans: Spans) -> None:
-    server.respond = lambda _: HELLO
-    for provider, reached in (("vllm", True), ("openai", False)):
-        with httpx.Client(base_url=server.url) as client:
-            wrap(client, provider=provider, tracing=spans.options)
-            client.post("/chat/completions", json={"model": "m", "messages": []})
-        assert ("traceparent" in server.requests[-1].headers) is reached
+@pytest.mark.parametrize(
+    ("address", "reached"),
+    [
+        ("https://api.openai.com/v1", False),
+        ("https://x.openai.azure.com/openai/v1", False),
+        ("http://10.0.0.7/v1", True),
+    ],
+)
+def test_the_trace_reaches_servers_of_ones_own_only(address: str, reached: bool, spans: Spans) -> None:
+    seen: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        return httpx.Response(200, json=scripted.completion())
+
+    with httpx.Client(transport=httpx.MockTransport(answer), base_url=address) as client:
+        wrap(client, tracing=spans.options)
+        client.post("/chat/completions", json={"model": "m", "messages": []}, headers={"baggage": "user=7"})
+    assert ("traceparent" in seen[0].headers) is reached
+    assert seen[0].headers["baggage"] == "user=7"
+    assert len(spans.chats) == 1
+
+
+@pytest.mark.parametrize(
+    ("address", "provider"),
+    [
+        ("https://api.openai.com/v1", "openai"),
+        ("https://api.groq.com/openai/v1", "groq"),
+        ("https://api.mistral.ai/v1", "mistral"),
+        ("https://api.cerebras.ai/v1", "cerebras"),
+        ("https://api.fireworks.ai/inference/v1", "fireworks"),
+        ("https://api.together.ai/v1", "together"),
+        ("https://api.together.xyz/v1", "together"),
+        ("https://name.openai.azure.com/openai/v1", "azure"),
+        ("https://name.services.ai.azure.com/openai/v1", "azure"),
+        ("https://openrouter.ai/api/v1", "openrouter"),
+        ("https://evil-openai.com/v1", "openai_compatible"),
+        ("https://api.openai.com.evil.example/v1", "openai_compatible"),
+        ("http://127.0.0.1:8000/v1", "openai_compatible"),
+    ],
+)
+def test_the_provider_is_known_by_its_host(address: str, provider: str) -> None:
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, json=scripted.completion()))
+    with httpx.Client(transport=transport, base_url=address) as client:
+        answer = wrap(client).post("/chat/completions", json={"model": "m", "messages": []})
+    assert answer.json()["specclient"]["provider"] == provider
