@@ -83,3 +83,23 @@ def load_engine(target: Target) -> None:
     finally:
         progress.stop()
         engines.on_progress(None)
+
+
+def serving_config(
+    target: str | None, provider: str | None, model: str | None, config: Path | None
+) -> Config:
+    """The configuration to serve; a target described by the options stands in it like any other."""
+    from dataclasses import replace
+
+    loaded = read_config(config)
+    if target is None and provider is None and model is None:
+        return loaded
+    picked, _ = pick_target(target, provider, model, config=config)
+    table = {name: getattr(picked, name) for name in picked.origins} | {"provider": picked.provider}
+    origins = {f"{picked.name}.{name}": picked.origins.get(name, "argument") for name in table}
+    return replace(
+        loaded,
+        default=picked.name,
+        targets={**loaded.targets, picked.name: table},
+        origins={**loaded.origins, **origins},
+    )

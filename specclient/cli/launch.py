@@ -1,0 +1,109 @@
+"""`specclient launch`: start a tool that speaks to OpenAI, with our server as its OpenAI."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from specclient.cli import options
+from specclient.cli.terminal import guarded, note
+
+if TYPE_CHECKING:
+    from specclient.config import Config
+
+_START_SECONDS = 30.0
+
+
+@guarded
+def launch(
+    command: Annotated[
+        list[str], typer.Argument(help="The tool and its arguments, after --.", show_default=False)
+    ],
+    target: options.TargetName = None,
+    provider: options.Provider = None,
+    model: options.Model = None,
+    config: options.ConfigPath = None,
+) -> None:
+    """Start a tool with OPENAI_BASE_URL and OPENAI_API_KEY leading to our server; its exit code is returned.
+
+    The server listens on a free loopback port, asks for a token that only the tool gets, and ends with it.
+    """
+    from specclient.cli.clients import serving_config
+    from specclient.errors import ConfigError
+
+    loaded = serving_config(target, provider, model, config)
+    served = loaded.default or next(iter(loaded.targets), "local")
+    token = secrets.token_urlsafe(24)
+    with _running(loaded, token) as url:
+        note(f"{url} serves {served}")
+        try:
+            code = _run(command, environment(command[0], url, token, served))
+        except OSError as error:
+            raise ConfigError(f"{command[0]} cannot be started: {error.strerror}.") from None
+    raise typer.Exit(code)
+
+
+def environment(tool: str, url: str, token: str, model: str) -> dict[str, str]:
+    """What a tool reads its address, key and model from.
+
+    Most read OPENAI_BASE_URL (OpenAI's own SDKs) or the older OPENAI_API_BASE. Beyond that: aider's model
+    names the wire format (https://aider.chat/docs/llms/openai-compat.html), goose takes the address
+    without its path (https://goose-docs.ai/docs/getting-started/providers).
+    """
+    common = {"OPENAI_BASE_URL": url, "OPENAI_API_BASE": url, "OPENAI_API_KEY": token, "OPENAI_MODEL": model}
+    own: Mapping[str, Mapping[str, str]] = {
+        "aider": {"AIDER_MODEL": f"openai/{model}"},
+        "goose": {"GOOSE_PROVIDER": "openai", "GOOSE_MODEL": model, "OPENAI_HOST": url.removesuffix("/v1")},
+    }
+    return {**common, **own.get(PurePath(tool).stem.lower(), {})}
+
+
+def _run(command: list[str], variables: Mapping[str, str]) -> int:
+    """Run the tool in the foreground. An interrupt is for the tool, which shares the terminal."""
+    # A handler, not SIG_IGN: that one would be inherited.
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        code = subprocess.call(command, env={**os.environ, **variables})
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return code if code >= 0 else 128 - code
+
+
+@contextmanager
+def _running(config: Config, token: str) -> Iterator[str]:
+    """Our server in a thread, on a free port; its address once it accepts connections."""
+    from specclient.cli.serve import gateway
+    from specclient.errors import ConfigError
+
+    gateway()
+    from specclient.gateway.run import make_server
+
+    ready = threading.Event()
+    address: list[str] = []
+
+    def on_ready(url: str) -> None:
+        address.append(url)
+        ready.set()
+
+    server: Any = make_server(
+        config, host="127.0.0.1", port=0, token=token, on_ready=on_ready, shutdown_seconds=1
+    )
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve()), name="specclient-serve")
+    thread.start()
+    try:
+        if not ready.wait(_START_SECONDS):
+            raise ConfigError("The server did not start.")
+        yield address[0]
+    finally:
+        server.should_exit = True
+        thread.join()

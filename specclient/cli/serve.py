@@ -1,0 +1,56 @@
+"""`specclient serve`: an OpenAI-compatible address for everything that takes one."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Annotated
+
+import typer
+
+from specclient.cli import options
+from specclient.cli.terminal import guarded, note, write_json
+
+
+@guarded
+def serve(
+    host: Annotated[
+        str | None, typer.Option("--host", help="Address to listen on (default: loopback).")
+    ] = None,
+    port: Annotated[int | None, typer.Option("--port", help="Port; 0 takes a free one.")] = None,
+    token_env: Annotated[
+        str | None, typer.Option("--token-env", help="Environment variable with the token to ask of clients.")
+    ] = None,
+    target: options.TargetName = None,
+    provider: options.Provider = None,
+    model: options.Model = None,
+    config: options.ConfigPath = None,
+    as_json: options.Json = False,
+) -> None:
+    """Serve the configured targets over an OpenAI-compatible address, until interrupted.
+
+    A target's name is the model to ask for. The address goes to stdout once it accepts connections.
+    """
+    from specclient.cli.clients import serving_config
+
+    run = gateway().serve
+    loaded = serving_config(target, provider, model, config)
+
+    def ready(url: str) -> None:
+        if as_json:
+            write_json({"url": url, "targets": sorted(loaded.targets) or ["local"]})
+        else:
+            print(url, flush=True)
+            note(f"serving {', '.join(sorted(loaded.targets)) or 'local'}; Ctrl-C stops")
+
+    run(loaded, host=host, port=port, token_env=token_env, on_ready=ready)
+
+
+def gateway() -> ModuleType:
+    """The server's package. Raises ConfigError where its libraries are not installed."""
+    from specclient.errors import ConfigError
+
+    try:
+        from specclient import gateway as package
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"Serving needs {error.name}: pip install 'specclient[serve]'.") from None
+    return package

@@ -1,0 +1,122 @@
+"""`serve` and `launch`: the address, the token, the tool's environment, and an end in good order."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+pytest.importorskip("uvicorn")
+
+from specclient.cli.launch import environment
+from tests.server import ScriptedServer, chunk, completion, finish, reply, sse
+
+MAIN = "from specclient.cli.main import main; main()"
+PRINT_ENVIRONMENT = "import json, os; print(json.dumps(dict(os.environ)))"
+ASK = """
+import json, os, urllib.request
+body = {"model": os.environ["OPENAI_MODEL"], "messages": [{"role": "user", "content": "hi"}]}
+request = urllib.request.Request(
+    os.environ["OPENAI_BASE_URL"] + "/chat/completions",
+    json.dumps(body).encode(),
+    {"Authorization": "Bearer " + os.environ["OPENAI_API_KEY"], "Content-Type": "application/json"},
+)
+print(json.load(urllib.request.urlopen(request))["choices"][0]["message"]["content"])
+"""
+
+
+def config(folder: Path, server: ScriptedServer) -> None:
+    target = f'provider = "openai_compatible"\nmodel = "m"\nbase_url = "{server.url}"\n'
+    (folder / "specclient.toml").write_text(f'default = "mine"\n[targets.mine]\n{target}')
+
+
+def test_a_launched_tool_is_answered_by_the_target(
+    process: Any, server: ScriptedServer, tmp_path: Path
+) -> None:
+    config(tmp_path, server)
+    server.play(reply(completion("Hello from the target")))
+    done = process("launch", "--", sys.executable, "-c", ASK)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "Hello from the target\n"
+    assert server.requests[0].json["model"] == "m"
+
+
+def test_the_tools_exit_code_is_returned_and_the_token_is_new(
+    process: Any, server: ScriptedServer, tmp_path: Path
+) -> None:
+    config(tmp_path, server)
+    first, second = (process("launch", "--", sys.executable, "-c", PRINT_ENVIRONMENT) for _ in range(2))
+    seen = json.loads(first.stdout)
+    assert seen["OPENAI_BASE_URL"].startswith("http://127.0.0.1:")
+    assert seen["OPENAI_API_KEY"] != json.loads(second.stdout)["OPENAI_API_KEY"]
+    assert seen["OPENAI_API_KEY"] not in first.stderr
+    assert process("launch", "--", sys.executable, "-c", "raise SystemExit(7)").returncode == 7
+    killed = process("launch", "--", sys.executable, "-c", "import os; os.kill(os.getpid(), 15)")
+    assert killed.returncode == 128 + 15
+
+
+def test_a_tool_that_is_not_there_is_one_sentence(
+    process: Any, server: ScriptedServer, tmp_path: Path
+) -> None:
+    config(tmp_path, server)
+    done = process("launch", "--", "no-such-tool")
+    assert done.returncode == 2
+    assert "no-such-tool cannot be started" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_known_tools_get_their_own_names() -> None:
+    common = environment("/usr/bin/some-tool", "http://127.0.0.1:1/v1", "t", "local")
+    assert common["OPENAI_BASE_URL"] == common["OPENAI_API_BASE"] == "http://127.0.0.1:1/v1"
+    assert environment("aider", "u", "t", "local")["AIDER_MODEL"] == "openai/local"
+    goose = environment("goose", "http://127.0.0.1:1/v1", "t", "local")
+    assert (goose["OPENAI_HOST"], goose["GOOSE_MODEL"]) == ("http://127.0.0.1:1", "local")
+
+
+def test_serve_tells_its_address_and_ends_when_told(server: ScriptedServer, tmp_path: Path) -> None:
+    config(tmp_path, server)
+    server.play(sse(chunk("Hi"), finish()))
+    child = subprocess.Popen(
+        [sys.executable, "-c", MAIN, "serve", "--port", "0"],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert child.stdout is not None
+    url = child.stdout.readline().strip()
+    body = {"model": "mine", "messages": [{"role": "user", "content": "hi"}], "stream": True}
+    answer = httpx.post(f"{url}/chat/completions", json=body)
+    assert '"Hi"' in answer.text
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=30)
+    assert child.returncode == 130
+    assert out == ""
+    assert "Traceback" not in err
+
+
+def test_serve_refuses_what_it_should_not_do(process: Any, server: ScriptedServer, tmp_path: Path) -> None:
+    config(tmp_path, server)
+    everyone = process("serve", "--host", "0.0.0.0", "--port", "0")
+    assert everyone.returncode == 2
+    assert "token" in everyone.stderr
+    taken = process("serve", "--port", str(httpx.URL(server.url).port))
+    assert taken.returncode == 2
+    assert "Cannot listen" in taken.stderr
+
+
+def test_without_its_libraries_serve_says_what_to_install(tmp_path: Path) -> None:
+    code = f"import sys; sys.modules['uvicorn'] = None; {MAIN}"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "serve"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=dict(os.environ),
+    )
+    assert done.returncode == 2
+    assert "pip install 'specclient[serve]'" in done.stderr
