@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip as gzip_module
+import itertools
 import json
 import select
 import socket
@@ -347,7 +348,7 @@ def sse(*events: object, done: bool = True, **options: Any) -> Answer:
 def split(content: bytes, at: Sequence[int]) -> list[bytes]:
     """`content` cut at the given positions."""
     edges = [0, *at, len(content)]
-    return [content[start:end] for start, end in zip(edges, edges[1:], strict=False) if start < end]
+    return [content[start:end] for start, end in itertools.pairwise(edges) if start < end]
 
 
 def completion(

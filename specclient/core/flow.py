@@ -312,7 +312,7 @@ class Flow:
     # The end
 
     def may_end(self) -> bool:
-        """Whether a stream that fell silent or broke has given all of its answer: only usage or [DONE] lack."""
+        """Whether a stream that fell silent or broke has given all of its answer, but for usage and [DONE]."""
         if self.answer is None or not self.answer.finished:
             return False
         self.ledger.note("no_end", "Every choice had its finish reason, but the stream's end never came.")

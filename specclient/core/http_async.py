@@ -22,6 +22,7 @@ from specclient.core.http import (
     response_headers,
     translated,
 )
+from specclient.core.steady import Steady
 from specclient.core.wire import LimitReached, Wire
 
 
@@ -127,12 +128,13 @@ class AsyncHttpTransport:
         await loop.start()
         with translated(wire, send):
             for _ in range(MAX_REDIRECTS):
-                response = await loop.pools.get(send.url).handle_async_request(core_request(send, wire))
+                pool = loop.pools.get(send.url)
+                response = await Steady(pool.handle_async_request(core_request(send, wire)))
                 headers = response_headers(response.headers)
                 following = redirected(send, response.status, headers)
                 if following is None:
                     break
-                await response.aclose()
+                await Steady(response.aclose())
                 send = following
             wire.got_headers = True
             return AsyncHttpExchange(response, headers, send, wire)
@@ -202,4 +204,4 @@ class AsyncHttpExchange:
         await self.close()
 
     async def close(self) -> None:
-        await self._response.aclose()
+        await Steady(self._response.aclose())

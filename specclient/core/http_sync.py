@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import weakref
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -76,11 +77,17 @@ def _pool(**options: Any) -> httpcore.ConnectionPool:
     return httpcore.ConnectionPool(**options, network_backend=_Backend())
 
 
+def _close(pools: Pools) -> None:
+    for pool in pools.take():
+        pool.close()
+
+
 class HttpTransport:
     """Opens exchanges over pooled connections; safe from several threads."""
 
     def __init__(self, connect: Connect) -> None:
         self._pools = Pools(connect, _pool)
+        weakref.finalize(self, _close, self._pools)
 
     def open(self, send: Send, wire: Wire) -> HttpExchange:
         """Send the request and wait for the response's headers, whatever the status."""
@@ -97,8 +104,7 @@ class HttpTransport:
             return HttpExchange(response, headers, send, wire)
 
     def close(self) -> None:
-        for pool in self._pools.take():
-            pool.close()
+        _close(self._pools)
 
 
 class HttpExchange:

@@ -43,11 +43,9 @@ def only(**limits: float) -> Timeout:
 def failed(
     door: SyncDoor, timeout: Timeout, *, stream: bool = True, retries: int = 0
 ) -> specclient.APITimeoutError:
+    ask = door.read if stream else door.create
     with pytest.raises(specclient.APITimeoutError) as caught:
-        if stream:
-            door.read(timeout=timeout, max_retries=retries)
-        else:
-            door.create(timeout=timeout, max_retries=retries)
+        ask(timeout=timeout, max_retries=retries)
     assert caught.value.report is not None
     return caught.value
 

@@ -1,0 +1,277 @@
+"""From target to target: hosted, hosted, local."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import specclient
+from specclient.core.breaker import Breaker
+from tests.client.fake_engine import FakeEngine
+from tests.doors import SyncDoor, text_of
+from tests.server import (
+    Close,
+    ScriptedServer,
+    Stall,
+    chunk,
+    completion,
+    data,
+    error,
+    finish,
+    raw,
+    reply,
+    role,
+    sse,
+    stream,
+)
+
+
+@pytest.fixture
+def second() -> Iterator[ScriptedServer]:
+    with ScriptedServer() as running:
+        yield running
+
+
+@pytest.fixture
+def configured(
+    door: SyncDoor, second: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Any]:
+    """Makes a client for the target `prod`, whose chain is prod -> backup (-> local)."""
+    monkeypatch.setenv("PROD_KEY", "sk-prod-key")
+    monkeypatch.setenv("BACKUP_KEY", "sk-backup-key")
+
+    def make(
+        *, prod: str = "", backup: str = "", chain: str = '["backup"]', more: str = "", **arguments: Any
+    ) -> Any:
+        path = tmp_path / "specclient.toml"
+        path.write_text(f"""
+default = "prod"
+[targets.prod]
+provider = "openai_compatible"
+base_url = "{door.server.url}"
+model = "prod-model"
+api_key_env = "PROD_KEY"
+fallback = {chain}
+max_retries = 1
+{prod}
+[targets.backup]
+provider = "openai_compatible"
+base_url = "{second.url}"
+model = "backup-model"
+api_key_env = "BACKUP_KEY"
+max_retries = 1
+{backup}
+{more}
+""")
+        return door.make(config=path, **arguments)
+
+    return make
+
+
+def test_the_next_target_has_its_own_everything(
+    door: SyncDoor, second: ScriptedServer, configured: Any, waits: list[float]
+) -> None:
+    configured()
+    door.server.play(error(500, "no"), error(500, "no"))
+    second.play(reply(completion()))
+    report = door.create(model="asked-for", max_tokens=5).specclient
+    assert [r.json["model"] for r in door.server.requests] == ["asked-for"] * 2
+    assert second.requests[0].json["model"] == "backup-model"
+    assert second.requests[0].headers["authorization"] == "Bearer sk-backup-key"
+    assert [(a.target, a.status) for a in report.attempts] == [("prod", 500), ("prod", 500), ("backup", 200)]
+    assert report.target == "backup"
+
+
+def test_the_limits_name_follows_the_target(door: SyncDoor, second: ScriptedServer, configured: Any) -> None:
+    configured(
+        prod='overrides = {length_key = "max_completion_tokens"}',
+        backup='overrides = {length_key = "max_tokens"}',
+    )
+    door.server.play(error(404, "no"))
+    second.play(reply(completion()))
+    door.create(max_tokens=5)
+    assert door.server.requests[0].json["max_completion_tokens"] == 5
+    assert "max_tokens" not in door.server.requests[0].json
+    assert second.requests[0].json["max_tokens"] == 5
+
+
+def test_bad_keys_everywhere_are_tried_once_each(
+    door: SyncDoor, second: ScriptedServer, configured: Any
+) -> None:
+    configured(backup='fallback = ["prod"]')
+    door.server.play(error(401, "bad key A"))
+    second.play(error(401, "bad key B"))
+    with pytest.raises(specclient.AuthenticationError) as caught:
+        door.create()
+    assert (len(door.server.requests), len(second.requests)) == (1, 1)
+    assert "bad key A" in str(caught.value)
+    assert "bad key B" in str(caught.value)
+    assert caught.value.report is not None
+    assert [a.target for a in caught.value.report.attempts] == ["prod", "backup"]
+
+
+def test_a_400_goes_to_the_next_target_without_a_retry(
+    door: SyncDoor, second: ScriptedServer, configured: Any
+) -> None:
+    configured()
+    door.server.play(error(400, "max_tokens is too large"))
+    second.play(reply(completion()))
+    assert door.create().specclient.target == "backup"
+    assert len(door.server.requests) == 1
+
+
+def test_a_target_that_cannot_express_the_request_is_passed_over(
+    door: SyncDoor, second: ScriptedServer, configured: Any
+) -> None:
+    configured(
+        chain='["other", "backup"]',
+        more='[targets.other]\nprovider = "openai_compatible"\nbase_url = "http://127.0.0.1:9"',
+    )
+    door.server.play(error(404, "no"))
+    second.play(reply(completion()))
+    report = door.create().specclient
+    assert [a.target for a in report.attempts] == ["prod", "backup"]
+    assert any("No model for target 'other'" in note.text for note in report.notes)
+
+
+def test_a_policy_of_error_goes_to_a_target_that_can(
+    door: SyncDoor, second: ScriptedServer, configured: Any
+) -> None:
+    configured(prod='on_unsupported = "error"', backup='overrides = {prediction = "documented"}')
+    second.play(reply(completion()))
+    report = door.create(prediction="known").specclient
+    assert door.server.requests == []
+    assert (report.target, report.prediction.outcome) == ("backup", "forwarded")
+
+
+def test_prediction_is_preferred_where_asked(door: SyncDoor, second: ScriptedServer, configured: Any) -> None:
+    documented = 'overrides = {prediction = "documented"}'
+    configured(prod="prefer_prediction = true", backup=documented)
+    second.play(reply(completion()))
+    door.server.play(reply(completion()), reply(completion()))
+    assert door.create(prediction="known").specclient.target == "backup"
+    assert door.create().specclient.target == "prod", "without a prediction the order is the configured one"
+    configured(backup=documented)
+    assert door.create(prediction="known").specclient.target == "prod", (
+        "and so it is where it was not asked for"
+    )
+
+
+def test_the_embedded_engine_is_the_last_resort(
+    door: SyncDoor, second: ScriptedServer, configured: Any, waits: list[float]
+) -> None:
+    engine = FakeEngine("Hel", "lo")
+    configured(chain='["backup", "local"]', engine=engine)
+    door.server.play(raw(Close()), raw(Close()))
+    second.play(error(503, "busy"), error(503, "busy"))
+    chunks = door.read(prediction="Hello")
+    assert text_of(chunks) == "Hello"
+    report = chunks[-1].specclient
+    assert [a.target for a in report.attempts] == ["prod", "prod", "backup", "backup", "local"]
+    assert report.prediction.outcome == "local"
+    assert engine.requests[0].predictions == ("Hello",)
+
+
+def test_unsupported_predictions_go_local_where_asked(door: SyncDoor, configured: Any) -> None:
+    engine = FakeEngine("Hello")
+    configured(prod='on_unsupported = "local"', chain="[]", engine=engine)
+    door.server.play(reply(completion()))
+    report = door.create(prediction="Hello").specclient
+    assert (report.target, report.prediction.outcome) == ("local", "local")
+    assert door.server.requests == []
+    assert any("documents no predictions" in note.text for note in report.notes)
+    assert door.create().specclient.target == "prod"
+
+
+def test_a_stream_falls_back_before_content_only(
+    door: SyncDoor, second: ScriptedServer, configured: Any, waits: list[float]
+) -> None:
+    configured()
+    door.server.play(stream(data(role()), Close(), terminate=False), error(500, "no"))
+    second.play(sse(chunk("Hello"), finish()))
+    chunks = door.read()
+    assert text_of(chunks) == "Hello"
+    assert [a.target for a in chunks[-1].specclient.attempts] == ["prod", "prod", "backup"]
+    door.server.play(stream(data(chunk("Hel")), Close(), terminate=False))
+    with pytest.raises(specclient.APIConnectionError) as caught:
+        door.read()
+    assert caught.value.partial == "Hel"
+    assert len(second.requests) == 1
+
+
+def test_one_budget_of_time_for_all(door: SyncDoor, second: ScriptedServer, configured: Any) -> None:
+    configured(prod="timeout = {total = 0.4}")
+    door.server.play(raw(Stall()))
+    with pytest.raises(specclient.APITimeoutError) as caught:
+        door.create()
+    assert caught.value.limit == "total"
+    assert second.requests == []
+
+
+def test_the_report_counts_from_the_first_target(
+    door: SyncDoor, second: ScriptedServer, configured: Any
+) -> None:
+    from tests.server import Wait
+
+    configured()
+    door.server.play(raw(Wait(0.2), *error(404, "no").steps))
+    second.play(reply(completion()))
+    timing = door.create().specclient.timing
+    assert timing.total.seconds > 0.2
+    assert timing.sent_at > 0.2
+
+
+def test_a_circuit_opens_and_a_probe_closes_it(
+    door: SyncDoor, second: ScriptedServer, configured: Any, waits: list[float]
+) -> None:
+    now = [0.0]
+    client = configured(prod="", backup="")
+    breaker = client.destinations[0].breaker = Breaker(2, 30.0, clock=lambda: now[0])
+    second.respond = lambda _: reply(completion())
+    door.server.respond = lambda _: error(500, "no")
+    for _ in range(2):
+        assert door.create(max_retries=0).specclient.target == "backup"
+    assert breaker.state == "open"
+    report = door.create(max_retries=0).specclient
+    assert len(door.server.requests) == 2, "an open circuit is passed over"
+    assert [note.code for note in report.notes] == ["circuit_open"]
+    now[0] = 31.0
+    door.create(max_retries=0)
+    assert (len(door.server.requests), breaker.state) == (3, "open")
+    door.server.respond = lambda _: reply(completion())
+    now[0] = 62.0
+    assert door.create(max_retries=0).specclient.target == "prod"
+    assert breaker.state == "closed"
+
+
+def test_a_circuit_lets_one_probe_through() -> None:
+    now = [0.0]
+    breaker = Breaker(1, 10.0, clock=lambda: now[0])
+    breaker.failed()
+    now[0] = 10.0
+    assert [breaker.allows() for _ in range(3)] == [True, False, False]
+    assert breaker.state == "probing"
+    now[0] = 20.0
+    assert breaker.allows(), "a probe that never ended does not block for ever"
+
+
+def test_a_single_target_has_no_circuit(door: SyncDoor, waits: list[float]) -> None:
+    door.make(max_retries=0)
+    door.server.respond = lambda _: error(500, "no")
+    for _ in range(6):
+        with pytest.raises(specclient.InternalServerError):
+            door.create()
+    assert len(door.server.requests) == 6
+
+
+def test_reload_takes_the_new_configuration(door: SyncDoor, second: ScriptedServer, configured: Any) -> None:
+    client = configured()
+    path = client.target.origins["model"].split(": ")[0]
+    text = Path(path).read_text()
+    Path(path).write_text(text.replace('default = "prod"', 'default = "backup"'))
+    client.reload()
+    second.play(reply(completion()))
+    assert door.create().specclient.target == "backup"
