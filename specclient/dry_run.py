@@ -57,6 +57,6 @@ def plan(
         whole,
         facts=facts,
         prediction=Prediction.of(prediction, whole),
-        policy=Policy(on_unsupported=found.on_unsupported),
+        policy=Policy(found.on_unsupported, found.put_in_prompt, found.use_corpus),
         api=api,
     )

@@ -121,9 +121,15 @@ class ClientBase:
         connect = Connect(target.proxy, target.verify, self._max_connections)
         if connect not in transports:
             transports[connect] = self._http_transport(connect)
-        return Destination(target, config, transports[connect], learned=self.learned)
+        transport = transports[connect]
+        if target.use_corpus:
+            transport = self._corpus_transport(transport)
+        return Destination(target, config, transport, learned=self.learned)
 
     def _http_transport(self, connect: Connect) -> Any:
+        raise NotImplementedError
+
+    def _corpus_transport(self, inner: Any) -> Any:
         raise NotImplementedError
 
     def _local_transport(self, target: Target) -> Any:
@@ -228,6 +234,11 @@ class Client(ClientBase):
 
         return HttpTransport(connect)
 
+    def _corpus_transport(self, inner: Any) -> Any:
+        from specclient.core.corpus import CorpusTransport
+
+        return CorpusTransport(inner)
+
     def _local_transport(self, target: Target) -> Any:
         from specclient.core.local import LocalTransport
 
@@ -279,6 +290,11 @@ class AsyncClient(ClientBase):
         from specclient.core.http_async import AsyncHttpTransport
 
         return AsyncHttpTransport(connect)
+
+    def _corpus_transport(self, inner: Any) -> Any:
+        from specclient.core.corpus import AsyncCorpusTransport
+
+        return AsyncCorpusTransport(inner)
 
     def _local_transport(self, target: Target) -> Any:
         from specclient.core.local import AsyncLocalTransport

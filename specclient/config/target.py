@@ -78,6 +78,8 @@ class TargetFields(BaseModel):
     fallback: tuple[str, ...] = ()
     on_unsupported: Literal["withhold", "error", "local"] = "withhold"
     prefer_prediction: bool = False
+    put_in_prompt: bool = False
+    use_corpus: bool = False
     timeout: Timeout = Timeout()
     max_retries: Annotated[int, Field(ge=0)] = 2
     retry_after_content: bool = False
@@ -114,7 +116,9 @@ class Target:
     """A resolved target. `origins` maps a field to the layer that its value came from.
 
     `retry_after_content` allows a stream that broke after content to be asked again; the new text has
-    to begin with what was already given, else the call fails. `prices` are per million tokens
+    to begin with what was already given, else the call fails. `put_in_prompt` allows adding the known text
+    to the prompt of a server that drafts from it, `use_corpus` loading it into a draft corpus that all users
+    of the server share. `prices` are per million tokens
     (`input`, `output`). `infer_prediction` lets `specclient serve` take the known text from the prompt where
     a client cannot send one. `dtype`, `device`, `draft_model` and `max_context` are for provider `local`.
     """
@@ -135,6 +139,8 @@ class Target:
     fallback: tuple[str, ...] = ()
     on_unsupported: Literal["withhold", "error", "local"] = "withhold"
     prefer_prediction: bool = False
+    put_in_prompt: bool = False
+    use_corpus: bool = False
     timeout: Timeout = field(default_factory=Timeout)
     max_retries: int = 2
     retry_after_content: bool = False

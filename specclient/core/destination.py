@@ -90,7 +90,8 @@ class Destination:
 
     @property
     def policy(self) -> Policy:
-        return Policy(on_unsupported=self.target.on_unsupported)
+        target = self.target
+        return Policy(target.on_unsupported, target.put_in_prompt, target.use_corpus)
 
     def send(self, plan: Plan, options: CallOptions, extra: Mapping[str, str]) -> Send:
         """The wire request of a plan; `extra` are headers of the call's own (trace context)."""
@@ -108,6 +109,7 @@ class Destination:
             headers={**plan.headers, **extra},
             options=options,
             streamed=plan.body.get("stream") is True,
+            plan=plan,
         )
 
     def request(
@@ -120,6 +122,7 @@ class Destination:
         query: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
         streamed: bool = False,
+        plan: Plan | None = None,
     ) -> Send:
         """A request to this target's endpoint, with its key and the headers of every layer."""
         facts = self.facts("chat", self.target.model)
@@ -135,6 +138,7 @@ class Destination:
             body,
             streamed,
             self.target.max_response_bytes,
+            plan,
         )
 
     def _headers(

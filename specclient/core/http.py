@@ -50,7 +50,7 @@ class Send:
     streamed: bool = False
     max_bytes: int = 256 * 1024 * 1024
     plan: Any = field(default=None, repr=False)
-    """The plan itself, for a carrier that sends nothing (the embedded engine)."""
+    """The plan itself, for carriers that do more than send it (the embedded engine, a draft corpus)."""
 
     @property
     def host(self) -> str:

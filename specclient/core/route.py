@@ -17,10 +17,12 @@ def decide(
     if not facts.supported:
         server = draft.facts.speculation
         if known.text and (server.prompt_methods or server.corpus_methods):
-            return _through_the_server(draft, known, put_in_prompt=put_in_prompt, use_corpus=use_corpus)
+            if server.method in server.corpus_methods:
+                return _into_corpus(draft, known, refused, allowed=use_corpus)
+            return _through_the_prompt(draft, known, put_in_prompt=put_in_prompt)
         return _withhold_unsupported(draft)
     if refused is not None:
-        return draft.decide("withheld", "refused_before", refused.text, refused.source)
+        return _withhold_refused(draft, refused)
     if facts.shapes == ("tags",):
         return _into_tags(draft, known)
     if _conflicting(draft):
@@ -155,38 +157,38 @@ def _into_tags(draft: PlanDraft, known: KnownText) -> None:
     )
 
 
-def _through_the_server(draft: PlanDraft, known: KnownText, *, put_in_prompt: bool, use_corpus: bool) -> None:
-    """A self-hosted server without `prediction` may still draft from text that it holds."""
-    server = draft.facts.speculation
-    title, source = draft.facts.title, server.claim.source
-    if server.method is None:
-        tell = (
-            f" Probe it, or set speculation.method in the target's overrides; to draft from the prompt, "
-            f"start it with {server.switch_on}."
-            if server.switch_on
-            else ""
-        )
-        return draft.decide(
-            "withheld",
-            "speculation_unknown",
-            f"{why_unsupported(draft)} Whether it drafts from the prompt is not known.{tell}",
-            draft.facts.prediction.claim.source,
-        )
-    if server.method in server.corpus_methods and use_corpus:
-        draft.corpus = known.text
-        draft.note(
-            "corpus_is_global",
-            f"Every request on this {title} server drafts from the loaded text until it is removed.",
-            source,
-        )
-        return draft.decide("via_corpus", "corpus", f"{title} drafts from the loaded corpus.", source)
-    if server.method in server.corpus_methods:
+def _withhold_refused(draft: PlanDraft, refused: Reason) -> None:
+    draft.decide("withheld", "refused_before", refused.text, refused.source)
+
+
+def _into_corpus(draft: PlanDraft, known: KnownText, refused: Reason | None, *, allowed: bool) -> None:
+    """SGLang's n-gram drafter reads corpora that are loaded at run time, and all users share."""
+    title, source = draft.facts.title, draft.facts.speculation.claim.source
+    if not allowed:
         return draft.decide(
             "withheld",
             "corpus_not_allowed",
-            f"{title} could draft from the text as a corpus that all its users share; that was not allowed.",
+            f"{title} could draft from the text as a corpus that all its users share; use_corpus = true "
+            f"would allow it.",
             source,
         )
+    if refused is not None:
+        return _withhold_refused(draft, refused)
+    draft.corpus = known.text
+    draft.note(
+        "corpus_is_global",
+        f"Every request on this {title} server drafts from the loaded text until it is removed.",
+        source,
+    )
+    return draft.decide("via_corpus", "corpus", f"{title} drafts from the loaded corpus.", source)
+
+
+def _through_the_prompt(draft: PlanDraft, known: KnownText, *, put_in_prompt: bool) -> None:
+    """A server without `prediction` may still draft from its own prompt."""
+    server = draft.facts.speculation
+    title, source = draft.facts.title, server.claim.source
+    if server.method is None:
+        return _withhold_unknown_speculation(draft)
     if server.method not in server.prompt_methods:
         return draft.decide(
             "withheld",
@@ -208,6 +210,22 @@ def _through_the_server(draft: PlanDraft, known: KnownText, *, put_in_prompt: bo
     return draft.decide(
         "withheld",
         "not_in_prompt",
-        f"{title} drafts from the prompt, but the known text is not in it and adding it was not allowed.",
+        f"{title} drafts from the prompt, but the known text is not in it; put_in_prompt = true adds it.",
         source,
+    )
+
+
+def _withhold_unknown_speculation(draft: PlanDraft) -> None:
+    switch_on = draft.facts.speculation.switch_on
+    tell = (
+        f" Probe it, or set speculation.method in the target's overrides; to draft from the prompt, "
+        f"start it with {switch_on}."
+        if switch_on
+        else ""
+    )
+    draft.decide(
+        "withheld",
+        "speculation_unknown",
+        f"{why_unsupported(draft)} Whether it drafts from the prompt is not known.{tell}",
+        draft.facts.prediction.claim.source,
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from specclient.core.learned import Learned
 from specclient.core.plan import Plan, Policy, build_plan
 from specclient.errors import ConfigError, PredictionRefusedError
 from specclient.prediction import Prediction
@@ -108,6 +109,21 @@ def test_known_text_is_added_to_the_last_user_message_only() -> None:
     assert contents[2].startswith("two")
     assert contents[2].count("known text") == 1
     assert last["content"] == "two"
+
+
+def test_a_corpus_that_was_refused_is_not_tried_again() -> None:
+    facts = resolve("sglang", model="m", overrides={"speculation": {"method": "NGRAM"}})
+    learned = Learned()
+    learned.remember(facts.url, "m", Reason(code="refused_live", text="It was refused."))
+    plan = build_plan({}, facts=facts, prediction=KNOWN, policy=Policy(use_corpus=True), learned=learned)
+    assert (plan.outcome, plan.corpus, plan.reasons[0].code) == ("withheld", None, "refused_before")
+
+
+def test_a_plan_for_a_corpus_names_the_text_to_load() -> None:
+    facts = resolve("sglang", model="m", overrides={"speculation": {"method": "NGRAM"}})
+    plan = build_plan({"model": "m"}, facts=facts, prediction=KNOWN, policy=Policy(use_corpus=True))
+    assert (plan.outcome, plan.corpus) == ("via_corpus", "known text\n")
+    assert plan.without_prediction(Reason(code="x", text="y.")).corpus is None
 
 
 def test_without_a_text_message_nothing_is_added() -> None:

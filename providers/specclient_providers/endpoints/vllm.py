@@ -39,7 +39,6 @@ METRICS = (
         "tokens",
         SPEC_DOCS,
     ),
-    Figure("forward_passes", (f"{_SPEC}.num_spec_steps", f"{_OLD}.num_spec_steps"), "tokens", SPEC_DOCS),
     Figure(
         "mean_acceptance_length",
         (f"{_SPEC}.mean_acceptance_length", f"{_OLD}.mean_acceptance_length"),
