@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from specclient_engine.runner.base import ModelRunner
 
 Dtype = Literal["auto", "bfloat16", "float32", "int8"]
+_BYTES: dict[Dtype, int] = {"auto": 2, "bfloat16": 2, "float32": 4, "int8": 1}
 
 
 def load_runner(
@@ -26,14 +27,17 @@ def load_runner(
 ) -> ModelRunner:
     """The fastest runner that supports the model in `folder`, its weights loaded.
 
+    Raises NotEnoughMemory, with the figures and before any work, when the weights do not fit.
     `dtype="auto"` is bfloat16 where the machine computes with it natively, else float32.
     """
     import torch
 
     from specclient_engine.runner.fused import load_fused
+    from specclient_engine.runner.memory import require_room_for_weights
     from specclient_engine.runner.plain import PlainRunner
 
     place = torch.device(device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu")
+    require_room_for_weights(folder, _BYTES[dtype], place)
     fused = load_fused(folder, dtype=dtype, device=place, max_context=max_context, progress=progress)
     if fused is not None:
         return fused

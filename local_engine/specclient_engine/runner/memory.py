@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from specclient_engine.errors import NotEnoughMemory
 
 if TYPE_CHECKING:
     import torch
@@ -21,6 +25,31 @@ def available_bytes(device: torch.device) -> int:
 
         return int(torch.cuda.mem_get_info(device)[0])
     return min(_linux_available(), _cgroup_available())
+
+
+def require_room_for_weights(folder: Path, bytes_per_parameter: int, device: torch.device) -> None:
+    """Raises NotEnoughMemory, with the figures, when the weights in `folder` cannot fit on `device`."""
+    needed = parameters(folder) * bytes_per_parameter
+    left = available_bytes(device)
+    if needed > left:
+        raise NotEnoughMemory(
+            f"the weights of {folder.name} take {gibibytes(needed)} and {gibibytes(left)} are free on {device}: "
+            "close other programs, or use int8, a smaller model or another device"
+        )
+
+
+def parameters(folder: Path) -> int:
+    """Parameters in the safetensors files of `folder`, from their headers alone."""
+    count = 0
+    for path in folder.glob("*.safetensors"):
+        with path.open("rb") as file:
+            try:
+                header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+            except (ValueError, MemoryError, OverflowError):
+                # Not a safetensors file: whoever loads it says so better.
+                continue
+        count += sum(prod(entry["shape"]) for name, entry in header.items() if name != "__metadata__")
+    return count
 
 
 def gibibytes(count: float) -> str:

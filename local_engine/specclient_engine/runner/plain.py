@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM
 from transformers.cache_utils import Cache, DynamicCache
 
@@ -59,7 +60,7 @@ class PlainRunner:
         """Reads a folder of transformers' layout from the disk; never from the network."""
         try:
             model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, local_files_only=True)
-        except (OSError, ValueError, KeyError, RuntimeError) as error:
+        except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
             raise ModelCorrupt(
                 f"transformers cannot load the model in {folder} ({error}); check that the folder is complete"
             ) from error

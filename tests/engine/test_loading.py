@@ -1,0 +1,72 @@
+"""An engine from a model folder: what it needs is known before any work is done."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engine_kit import Answer, tiny_model
+from test_tokenizer import byte_level
+
+from specclient_engine import Engine, GenerationRequest, Progress
+from specclient_engine.errors import ModelCorrupt, NotEnoughMemory, UnsupportedRequest
+from specclient_engine.runner import memory
+
+
+GPT = {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 256}
+
+
+def save_model(folder: Path, kind: str = "gpt2", seed: int = 0, **sizes: Any) -> Path:
+    folder.mkdir()
+    tiny_model(kind, seed=seed, vocab_size=400, **sizes).save_pretrained(folder)
+    byte_level().save(str(folder / "tokenizer.json"))
+    config = {"chat_template": "{{ messages[0].content }}", "eos_token": "</s>"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return save_model(tmp_path / "model", **GPT)
+
+
+def ask(engine: Engine, **wanted: Any) -> Answer:
+    prompt = engine.chat_prompt([{"role": "user", "content": "def rename(foo, bar):"}])
+    request = GenerationRequest(prompt_ids=prompt, max_tokens=24, ignore_eos=True, **wanted)
+    return Answer.read(engine.submit(request))
+
+
+def test_a_folder_of_an_architecture_without_fused_path_runs(folder: Path) -> None:
+    seen: list[Progress] = []
+    with Engine.load(folder, dtype="float32", progress=seen.append) as engine:
+        plain = ask(engine, speculation="off")
+        known = ask(engine, predictions=[plain.text])
+        assert known.token_ids == plain.token_ids
+        assert engine.max_context == 256
+    assert {progress.stage for progress in seen} == {"load", "measure"}
+
+
+def test_a_draft_model_from_a_folder_takes_part(folder: Path, tmp_path: Path) -> None:
+    with Engine.load(folder, dtype="float32", draft_model=folder, max_context=128) as engine:
+        assert engine.max_context == 128
+        assert ask(engine).token_ids == ask(engine, speculation="off").token_ids
+
+
+def test_weights_that_do_not_fit_are_refused_with_figures(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needed = memory.parameters(folder) * 4
+    assert needed == sum(p.numel() for p in tiny_model("gpt2", vocab_size=400, **GPT).parameters()) * 4
+    monkeypatch.setattr(memory, "available_bytes", lambda _: needed - 1)
+    with pytest.raises(NotEnoughMemory, match=r"weights of model take 0\.00 GiB"):
+        Engine.load(folder, dtype="float32")
+
+
+def test_what_the_plain_path_cannot_do_is_said(folder: Path) -> None:
+    with pytest.raises(UnsupportedRequest, match="int8"):
+        Engine.load(folder, dtype="int8")
+    (folder / "model.safetensors").write_bytes(b"\x10")
+    with pytest.raises(ModelCorrupt, match="model"):
+        Engine.load(folder, dtype="float32")
