@@ -20,6 +20,7 @@ from specclient import tracing
 from specclient.core.answer import Answer
 from specclient.core.breaker import counts_as_failure
 from specclient.core.destination import CallOptions, Destination
+from specclient.core.detecting import detecting
 from specclient.core.errors import Scrubber, error_of_status
 from specclient.core.exchange import AsyncExchange, Exchange
 from specclient.core.http import Send
@@ -187,6 +188,7 @@ class Flow:
 
     def _at(self, destination: Destination) -> Steps:
         self.current = destination
+        yield from detecting(destination, self.options)
         plan = self._planned(destination)
         if plan.reroute_local and (local := self._local()) is not None:
             self.ledger.notes += plan.reasons
@@ -312,7 +314,7 @@ class Flow:
     # The end
 
     def may_end(self) -> bool:
-        """Whether a stream that fell silent or broke has given all of its answer, but for usage and [DONE]."""
+        """Whether a stream that broke or fell silent has given all of its answer but usage and [DONE]."""
         if self.answer is None or not self.answer.finished:
             return False
         self.ledger.note("no_end", "Every choice had its finish reason, but the stream's end never came.")

@@ -90,13 +90,13 @@ def test_an_error_in_the_callers_loop(door: SyncDoor) -> None:
             async for _ in got:
                 raise ValueError("mine")
 
+    def fail_in_a_plain_loop() -> None:
+        with door.open().stream as got:
+            for _ in got:
+                raise ValueError("mine")
+
     with pytest.raises(ValueError, match="mine"):
-        if door.kind == "async":
-            door.run(fail())
-        else:
-            with door.open().stream as got:
-                for _ in got:
-                    raise ValueError("mine")
+        door.run(fail()) if door.kind == "async" else fail_in_a_plain_loop()
     door.server.wait_for(lambda server: server.left == 1)
 
 
