@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from specclient_providers import signs
 from specclient_providers.registry import get
@@ -22,7 +22,6 @@ from specclient_providers.signs import Answer, Found
 Fetch = Callable[[str, str], Answer | None]
 """(method, path below the server's root) -> (status, headers, body), or None for no answer."""
 AsyncFetch = Callable[[str, str], Awaitable[Answer | None]]
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +47,11 @@ class Detected:
 
 def detect(fetch: Fetch) -> Detected:
     """Ask the signs one after another until the server is known, then what else it tells."""
-    steps = _steps()
+    asking = steps()
     try:
-        method, path = next(steps)
+        method, path = next(asking)
         while True:
-            method, path = steps.send(fetch(method, path))
+            method, path = asking.send(fetch(method, path))
     except StopIteration as end:
         result: Detected = end.value
         return result
@@ -60,18 +59,18 @@ def detect(fetch: Fetch) -> Detected:
 
 async def adetect(fetch: AsyncFetch) -> Detected:
     """`detect` with an asynchronous `fetch`."""
-    steps = _steps()
+    asking = steps()
     try:
-        method, path = next(steps)
+        method, path = next(asking)
         while True:
-            method, path = steps.send(await fetch(method, path))
+            method, path = asking.send(await fetch(method, path))
     except StopIteration as end:
         result: Detected = end.value
         return result
 
 
 class Detections:
-    """Findings by server address, kept for `ttl` seconds. Thread-safe; explicit configuration needs none."""
+    """Findings by server address, kept for `ttl` seconds. Thread-safe."""
 
     def __init__(self, ttl: float = 600.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._ttl = ttl
@@ -79,26 +78,20 @@ class Detections:
         self._lock = threading.Lock()
         self._kept: dict[str, tuple[float, Detected]] = {}
 
-    def find(self, url: str, fetch: Fetch) -> Detected:
-        """The finding for `url`, from memory or by asking."""
-        return self._recall(url) or self._keep(url, detect(fetch))
-
-    async def afind(self, url: str, fetch: AsyncFetch) -> Detected:
-        """`find` with an asynchronous `fetch`."""
-        return self._recall(url) or self._keep(url, await adetect(fetch))
-
-    def _recall(self, url: str) -> Detected | None:
+    def recall(self, url: str) -> Detected | None:
+        """What was found at `url`, if that is not too long ago."""
         with self._lock:
             kept = self._kept.get(url)
         return kept[1] if kept is not None and kept[0] > self._clock() else None
 
-    def _keep(self, url: str, found: Detected) -> Detected:
+    def keep(self, url: str, found: Detected) -> None:
+        """Remember a finding."""
         with self._lock:
             self._kept[url] = (self._clock() + self._ttl, found)
-        return found
 
 
-def _steps() -> Generator[tuple[str, str], Answer | None, Detected]:
+def steps() -> Generator[tuple[str, str], Answer | None, Detected]:
+    """Detection itself: yields (method, path), is sent the answers, returns the finding."""
     found = Found()
     for method, path, read in signs.IDENTITY:
         read(found, (yield method, path))

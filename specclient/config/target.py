@@ -78,6 +78,7 @@ class TargetFields(BaseModel):
     fallback: tuple[str, ...] = ()
     on_unsupported: Literal["withhold", "error", "local"] = "withhold"
     prefer_prediction: bool = False
+    detect: bool = False
     put_in_prompt: bool = False
     use_corpus: bool = False
     timeout: Timeout = Timeout()
@@ -116,11 +117,13 @@ class Target:
     """A resolved target. `origins` maps a field to the layer that its value came from.
 
     `retry_after_content` allows a stream that broke after content to be asked again; the new text has
-    to begin with what was already given, else the call fails. `put_in_prompt` allows adding the known text
-    to the prompt of a server that drafts from it, `use_corpus` loading it into a draft corpus that all users
-    of the server share. `prices` are per million tokens
+    to begin with what was already given, else the call fails. `prices` are per million tokens
     (`input`, `output`). `infer_prediction` lets `specclient serve` take the known text from the prompt where
     a client cannot send one. `dtype`, `device`, `draft_model` and `max_context` are for provider `local`.
+
+    For servers that draft by themselves: `detect` asks one once, by a few public pages, which it is and
+    how it drafts; `put_in_prompt` allows adding the known text to the prompt of one that drafts from it;
+    `use_corpus` allows loading it into a draft corpus, which all users of that server share.
     """
 
     name: str
@@ -139,6 +142,7 @@ class Target:
     fallback: tuple[str, ...] = ()
     on_unsupported: Literal["withhold", "error", "local"] = "withhold"
     prefer_prediction: bool = False
+    detect: bool = False
     put_in_prompt: bool = False
     use_corpus: bool = False
     timeout: Timeout = field(default_factory=Timeout)

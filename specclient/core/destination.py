@@ -18,6 +18,7 @@ from specclient.core.learned import Learned
 from specclient.core.plan import Plan, Policy
 from specclient.errors import ConfigError
 from specclient_providers import EndpointFacts, OverrideError, UnknownProvider, resolve
+from specclient_providers.detection import Detected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +47,7 @@ class Destination:
         self.breaker = Breaker()
         self.learned = learned or Learned()
         self._facts: dict[tuple[str, str | None, date], EndpointFacts] = {}
+        self._found: Detected | None = None
         endpoint = self.facts("chat", target.model)
         self.key: SecretStr | None = (
             None
@@ -68,12 +70,12 @@ class Destination:
             target = self.target
             try:
                 self._facts[place] = resolve(
-                    target.provider,
+                    self._provider,
                     model=model,
                     api=api,
                     api_version=target.api_version,
                     base_url=target.base_url,
-                    overrides=target.overrides,
+                    overrides={**(self._found.overrides if self._found else {}), **target.overrides},
                     origin=target.origins.get("overrides"),
                 )
             except UnknownProvider as error:
@@ -81,6 +83,26 @@ class Destination:
             except OverrideError as error:
                 raise ConfigError(str(error)) from None
         return self._facts[place]
+
+    @property
+    def _provider(self) -> str:
+        """The configured provider; where that names no server, the one that was found."""
+        unnamed = self.target.provider == "openai_compatible"
+        return self._found.provider if self._found is not None and unnamed else self.target.provider
+
+    @property
+    def wants_detection(self) -> bool:
+        """Whether the target asks for it, and there is still something to find out."""
+        if not self.target.detect or self._found is not None:
+            return False
+        facts = self.facts("chat", self.target.model)
+        unnamed = facts.provider == "openai_compatible"
+        return not facts.in_process and (unnamed or (facts.self_hosted and facts.speculation.method is None))
+
+    def take(self, found: Detected) -> None:
+        """Fill in from a finding what the configuration leaves open."""
+        self._found = found
+        self._facts = {}
 
     @property
     def address(self) -> tuple[str | None, int | None]:

@@ -98,7 +98,9 @@ def _options(
     return Options(
         provider=provider,
         target=configured,
-        policy=Policy(on_unsupported=on_unsupported or "withhold"),
+        policy=Policy(
+            on_unsupported or "withhold", put_in_prompt=bool(configured and configured.put_in_prompt)
+        ),
         strict=strict,
         overrides=dict(overrides or {}),
         engine=dict(local),

@@ -464,6 +464,17 @@ def test_llama_cpp_counts_tokens_even_where_a_stream_has_no_usage() -> None:
     assert (usage.prompt, usage.cached, usage.completion) == (69, 68, 17)
 
 
+def test_a_fresh_reader_has_seen_nothing() -> None:
+    reader = AnswerReader(resolve("openai", model="m"))
+    for _ in range(2):
+        reader.event(details(-1, 3))
+        reader = reader.fresh()
+        assert reader.result() == Reading()
+        reader.headers({"openai-processing-ms": "5"})
+        reader.event({"object": "chat.completion"})
+        assert reader.result().server_total is not None
+
+
 def test_a_result_can_be_asked_for_before_the_end() -> None:
     reader = AnswerReader(resolve("openai", model="m"))
     assert reader.result() == Reading()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from specclient_providers import resolve
-from specclient_providers.detection import Detected, Detections, adetect, detect
+from specclient_providers.detection import Detections, adetect, detect
 from specclient_providers.signs import Answer
 
 
@@ -220,26 +220,10 @@ def test_a_known_server_costs_few_questions() -> None:
 def test_findings_are_kept_by_address_for_a_time() -> None:
     now = [0.0]
     kept = Detections(ttl=10, clock=lambda: now[0])
-    calls: list[str] = []
-    first = kept.find("http://a", fetcher(SERVERS[0][1], calls))
-    asked = len(calls)
-    assert kept.find("http://a", fetcher(SERVERS[0][1], calls)) is first
-    assert len(calls) == asked
-    kept.find("http://b", fetcher(SERVERS[0][1], calls))
-    assert len(calls) == 2 * asked
-    now[0] = 11
-    kept.find("http://a", fetcher(SERVERS[0][1], calls))
-    assert len(calls) == 3 * asked
-
-
-def test_async_findings_share_the_memory() -> None:
-    kept = Detections()
-    first = kept.find("http://a", fetcher(SERVERS[0][1]))
-
-    async def never(method: str, path: str) -> Answer | None:
-        raise AssertionError("asked again")
-
-    async def main() -> Detected:
-        return await kept.afind("http://a", never)
-
-    assert asyncio.run(main()) is first
+    found = detect(fetcher(SERVERS[0][1]))
+    assert kept.recall("http://a") is None
+    kept.keep("http://a", found)
+    assert kept.recall("http://a") is found
+    assert kept.recall("http://b") is None
+    now[0] = 10
+    assert kept.recall("http://a") is None
