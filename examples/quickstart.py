@@ -23,7 +23,7 @@ file = /var/log/app.log
 size = 512
 ttl = 300
 """
-QUESTION = f"Set ttl to 600. Answer with the file only.\n\n{KNOWN}"
+QUESTION = f"Set port to 9000. Answer with the file only.\n\n{KNOWN}"
 
 
 def main() -> None:
