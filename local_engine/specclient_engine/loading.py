@@ -10,7 +10,8 @@ from specclient_engine.api import CostModel, Progress, ProgressCallback, Propose
 from specclient_engine.chat import ChatTemplate
 from specclient_engine.cost import CostCurve
 from specclient_engine.draft_length import DraftLengthPolicy
-from specclient_engine.drafters.draft_model import DraftModel
+from specclient_engine.drafters.draft_model import SOURCE, DraftModel
+from specclient_engine.drafters.economy import Economy
 from specclient_engine.drafters.fallback import FallbackProposer
 from specclient_engine.errors import EngineError, UnsupportedRequest
 from specclient_engine.measuring import measure_cost
@@ -60,7 +61,7 @@ def load_parts(
             draft_folder, dtype=dtype, device=device, max_context=max_context, progress=progress
         )
         check_draft_model(draft_folder, draft_runner, tokenizer)
-        drafter = DraftModel(draft_runner, cost, tokenizer.vocab_size)
+        drafter = DraftModel(draft_runner, Economy(SOURCE, cost), tokenizer.vocab_size)
     return Parts(runner, tokenizer, ChatTemplate(folder), speculation_tools(tokenizer, cost, drafter))
 
 

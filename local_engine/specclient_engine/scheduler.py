@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import RLock
 from time import perf_counter, perf_counter_ns
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from specclient_engine.api import CostModel, Draft, Proposer, Step
 from specclient_engine.errors import EngineClosed, EngineError, NotEnoughMemory
 from specclient_engine.request_state import NO_DRAFT, RequestState, first_tokens
-from specclient_engine.runner.base import Chunk, ModelRunner
+from specclient_engine.runner.base import Chunk, ModelRunner, RevealingRunner
 from specclient_engine.sampling import Row
 
 if TYPE_CHECKING:
@@ -36,13 +36,15 @@ class SpeculationTools:
     """How drafts are made and measured.
 
     `proposer_for` makes a request's proposer, `release` frees what the proposer holds when the request is
-    over.
+    over. `on_hidden` is shown what a RevealingRunner reveals: the request, the first position, a row for
+    each token of its chunk.
     """
 
     proposer_for: Callable[[RequestState], Proposer]
     lengths: LengthPolicy
     cost: CostModel
     release: Callable[[RequestState], None] = lambda _: None
+    on_hidden: Callable[[RequestState, int, torch.Tensor], None] | None = None
 
 
 class Scheduler:
@@ -141,6 +143,7 @@ class Scheduler:
             chunks.append(self._prefill(prefilling))
         started = perf_counter()
         rows = _Rows(self._runner.forward(chunks))
+        self._show_hidden(decoding if prefilling is None else [*decoding, prefilling], chunks)
         if prefilling is None:
             cached = sum(chunk.start for chunk in chunks) // len(chunks)
             count = sum(len(chunk.tokens) for chunk in chunks)
@@ -151,6 +154,15 @@ class Scheduler:
         for request, draft, chunk in zip(decoding, drafts, chunks, strict=False):
             self._post(request, request.take(draft, *rows.readers(request, offset)))
             offset += chunk.rows_wanted
+
+    def _show_hidden(self, requests: Sequence[RequestState], chunks: Sequence[Chunk]) -> None:
+        if self._speculation.on_hidden is None:
+            return
+        offset = 0
+        for request, chunk in zip(requests, chunks, strict=True):
+            rows = cast("RevealingRunner", self._runner).revealed[offset : offset + len(chunk.tokens)]
+            self._speculation.on_hidden(request, chunk.start, rows)
+            offset += len(chunk.tokens)
 
     def _drafts(self, decoding: Sequence[RequestState]) -> list[Draft]:
         drafts = [request.propose(self._runner.vocab_size) for request in decoding]

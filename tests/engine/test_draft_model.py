@@ -14,6 +14,7 @@ from specclient_engine import SamplingParams
 from specclient_engine.api import Draft
 from specclient_engine.cost import CostCurve
 from specclient_engine.drafters.draft_model import DraftModel, DraftModelProposer
+from specclient_engine.drafters.economy import Economy
 from specclient_engine.drafters.fallback import FallbackProposer
 from specclient_engine.errors import ContextTooLong, NotEnoughMemory, UnsupportedRequest
 from specclient_engine.loading import check_draft_model
@@ -25,14 +26,18 @@ PROMPT = list(range(30))
 ITSELF, ANOTHER = 0, 1
 
 
-class Clockless(DraftModel):
-    """A draft model whose passes cost what the test says, of a target's pass of one second."""
+class Clockless(Economy):
+    """Drafting costs what the test says, of a target's pass of one second."""
 
-    def __init__(self, runner: Any, seconds: float = 0.01) -> None:
-        super().__init__(runner, CostCurve([1, 65], [1.0, 1.01]), VOCAB)
+    def __init__(self, seconds: float) -> None:
+        super().__init__("draft_model", CostCurve([1, 65], [1.0, 1.01]))
         self.seconds = seconds
 
     def timed(self, seconds: float) -> None: ...
+
+
+def drafting(runner: Any, seconds: float = 0.01) -> DraftModel:
+    return DraftModel(runner, Clockless(seconds), VOCAB)
 
 
 def bench_with(model: DraftModel, **sizes: Any) -> Bench:
@@ -48,7 +53,7 @@ def test_the_output_is_the_targets_and_a_perfect_draft_is_accepted_whole(
     seed: int, temperature: float
 ) -> None:
     runner = RecordingRunner(PlainRunner(tiny_model(seed=seed)))
-    bench = bench_with(Clockless(runner))
+    bench = bench_with(drafting(runner))
     sampling = SamplingParams(temperature=temperature, top_p=0.95, seed=5)
     plain = bench.plain(PROMPT, max_tokens=60, ignore_eos=True, sampling=sampling)
     answer = bench.ask(PROMPT, max_tokens=60, ignore_eos=True, sampling=sampling)
@@ -65,7 +70,7 @@ def test_the_output_is_the_targets_and_a_perfect_draft_is_accepted_whole(
 def test_its_cache_is_that_of_the_confirmed_text_after_any_rejection() -> None:
     runner = PlainRunner(tiny_model(seed=ANOTHER))
     slot = runner.allocate(250)
-    proposer = DraftModelProposer(Clockless(runner), slot, PROMPT, Sampler(SamplingParams(), ()))
+    proposer = DraftModelProposer(drafting(runner), slot, PROMPT, Sampler(SamplingParams(), ()))
     dice = random.Random(2)
     text = list(PROMPT)
     for _ in range(12):
@@ -81,7 +86,7 @@ def test_its_cache_is_that_of_the_confirmed_text_after_any_rejection() -> None:
 
 def test_a_draft_model_that_costs_more_than_it_saves_is_left_alone() -> None:
     runner = RecordingRunner(PlainRunner(tiny_model(seed=ANOTHER)))
-    bench = bench_with(Clockless(runner, seconds=5.0))
+    bench = bench_with(drafting(runner, seconds=5.0))
     bench.ask(PROMPT, max_tokens=60, ignore_eos=True)
     # Tried once in 33 steps, one token at a time.
     assert len(runner.passes) == 1
@@ -91,7 +96,7 @@ def test_a_draft_model_that_costs_more_than_it_saves_is_left_alone() -> None:
 def test_a_long_prompt_is_read_in_pieces_between_the_targets_passes() -> None:
     long = {"max_position_embeddings": 2048}
     runner = RecordingRunner(PlainRunner(tiny_model(**long)))
-    bench = bench_with(Clockless(runner), **long)
+    bench = bench_with(drafting(runner), **long)
     prompt = [number % 250 for number in range(1300)]
     plain = bench.plain(prompt, max_tokens=20, ignore_eos=True)
     assert bench.ask(prompt, max_tokens=20, ignore_eos=True).token_ids == plain.token_ids
@@ -102,7 +107,7 @@ def test_a_long_prompt_is_read_in_pieces_between_the_targets_passes() -> None:
 
 def test_without_room_for_a_second_cache_the_reason_is_given() -> None:
     runner = PlainRunner(tiny_model(), max_context=64)
-    model = Clockless(runner)
+    model = drafting(runner)
     bench = bench_with(model)
     for error, room in ((ContextTooLong, 60), (NotEnoughMemory, 10)):
         refusals: list[Exception] = []

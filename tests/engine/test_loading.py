@@ -14,7 +14,6 @@ from specclient_engine import Engine, GenerationRequest, Progress
 from specclient_engine.errors import ModelCorrupt, NotEnoughMemory, UnsupportedRequest
 from specclient_engine.runner import memory
 
-
 GPT = {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 256}
 
 

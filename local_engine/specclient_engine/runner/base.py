@@ -67,3 +67,17 @@ class ModelRunner(Protocol):
         The K/V of every token is written at its position, whether or not its logits were wanted.
         """
         ...
+
+
+class RevealingRunner(ModelRunner, Protocol):
+    """A runner that also shows hidden states, for heads that draft from them.
+
+    `revealed` holds those of the last pass: a row for every token of every chunk, in chunk order, with
+    the wanted states side by side.
+    """
+
+    revealed: torch.Tensor
+
+    def reveal(self, states: Sequence[int]) -> None:
+        """Shows these from now on: 0 the embeddings, k the input of layer k, -1 the last, normalised."""
+        ...

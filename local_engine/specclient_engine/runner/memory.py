@@ -33,8 +33,8 @@ def require_room_for_weights(folder: Path, bytes_per_parameter: int, device: tor
     left = available_bytes(device)
     if needed > left:
         raise NotEnoughMemory(
-            f"the weights of {folder.name} take {gibibytes(needed)} and {gibibytes(left)} are free on {device}: "
-            "close other programs, or use int8, a smaller model or another device"
+            f"the weights of {folder.name} take {gibibytes(needed)} and {gibibytes(left)} are free on "
+            f"{device}: close other programs, or use int8, a smaller model or another device"
         )
 
 

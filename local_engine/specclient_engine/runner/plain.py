@@ -49,6 +49,9 @@ class PlainRunner:
         self.rollback_reason = rollback_obstacle(self._config, self.max_context, stateful=self._stateful)
         self.can_roll_back = self.rollback_reason is None
         self._slots: dict[int, _Slot] = {}
+        self._states: tuple[int, ...] = ()
+        self._seen: list[torch.Tensor] = []
+        self.revealed = torch.empty(0)
         self._bytes_per_token = 0
         self._cached = self._cache_works()
         self.token_capacity = self._capacity()
@@ -84,7 +87,14 @@ class PlainRunner:
 
     @torch.inference_mode()
     def forward(self, chunks: Sequence[Chunk]) -> torch.Tensor:
-        return torch.cat([self._run(chunk) for chunk in chunks])
+        self._seen = []
+        logits = torch.cat([self._run(chunk) for chunk in chunks])
+        if self._states:
+            self.revealed = torch.cat(self._seen)
+        return logits
+
+    def reveal(self, states: Sequence[int]) -> None:
+        self._states = tuple(states)
 
     def _run(self, chunk: Chunk) -> torch.Tensor:
         slot = self._slots[chunk.slot]
@@ -115,7 +125,12 @@ class PlainRunner:
         if self._keeps_logits:
             # 0 would mean all of them.
             arguments["logits_to_keep"] = max(rows, 1)
-        logits: torch.Tensor = self._model(**arguments).logits[0]
+        if self._states:
+            arguments["output_hidden_states"] = True
+        output = self._model(**arguments)
+        if self._states:
+            self._seen.append(torch.cat([output.hidden_states[state][0] for state in self._states], dim=-1))
+        logits: torch.Tensor = output.logits[0]
         return logits[logits.shape[0] - rows :].float()
 
     def _new_cache(self, room: int) -> Cache:
