@@ -88,16 +88,47 @@ class Reading:
     notes: tuple[tuple[str, str], ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """An endpoint's figures by where they are. `interesting` are the first keys of all paths in bodies."""
+
+    figures: tuple[Figure, ...]
+    body: tuple[tuple[Figure, tuple[tuple[str, list[str]], ...]], ...]
+    header: tuple[tuple[Figure, list[str]], ...]
+    interesting: frozenset[str]
+
+
+_layouts: dict[int, _Layout] = {}
+
+
+def _layout(figures: tuple[Figure, ...]) -> _Layout:
+    """The layout of a tuple of figures, made once: it is needed anew for every answer."""
+    known = _layouts.get(id(figures))
+    if known is not None and known.figures is figures:
+        return known
+    body, header = [], []
+    interesting: set[str] = set()
+    for figure in figures:
+        inside = [path for path in figure.paths if not path.startswith("header:")]
+        if inside:
+            split = tuple((path, path.split(".")) for path in inside)
+            body.append((figure, split))
+            interesting.update(keys[0] for _, keys in split)
+        outside = [path.removeprefix("header:").lower() for path in figure.paths if path not in inside]
+        if outside:
+            header.append((figure, outside))
+    if len(_layouts) >= 256:
+        _layouts.clear()
+    layout = _layouts[id(figures)] = _Layout(figures, tuple(body), tuple(header), frozenset(interesting))
+    return layout
+
+
 class AnswerReader:
     """Collects the figures of one answer. Not shared between calls."""
 
     def __init__(self, facts: EndpointFacts) -> None:
         self._facts = facts
-        self._body: list[tuple[Figure, list[tuple[str, list[str]]]]] = []
-        self._header: list[tuple[Figure, list[str]]] = []
-        self._interesting: set[str] = set()
-        for figure in facts.answer.figures:
-            self._sort(figure)
+        self._layout = _layout(facts.answer.figures)
         self._found: dict[str, tuple[float, Source, str]] = {}
         self._notes: dict[tuple[str, str], str] = {}
         self._seen = False
@@ -109,22 +140,12 @@ class AnswerReader:
         reader.__dict__.update(self.__dict__, _found={}, _notes={}, _seen=False, _streamed=False)
         return reader
 
-    def _sort(self, figure: Figure) -> None:
-        inside = [path for path in figure.paths if not path.startswith("header:")]
-        headers = [path.removeprefix("header:").lower() for path in figure.paths if path not in inside]
-        if inside:
-            split = [(path, path.split(".")) for path in inside]
-            self._body.append((figure, split))
-            self._interesting.update(keys[0] for _, keys in split)
-        if headers:
-            self._header.append((figure, headers))
-
     def headers(self, headers: Mapping[str, str]) -> None:
         """Take the response headers (any case)."""
-        if not self._header:
+        if not self._layout.header:
             return
         lowered = {str(name).lower(): value for name, value in headers.items()}
-        for figure, names in self._header:
+        for figure, names in self._layout.header:
             for name in names:
                 raw = lowered.get(name)
                 if name == "server-timing" and raw:
@@ -139,13 +160,15 @@ class AnswerReader:
             return
         self._streamed = self._seen or str(obj.get("object", "")).endswith(".chunk")
         self._seen = True
-        if self._interesting.isdisjoint(obj.keys()):
+        if self._layout.interesting.isdisjoint(obj):
             return
         taken: set[str] = set()
-        for figure, paths in self._body:
+        for figure, paths in self._layout.body:
             if figure.name in taken:
                 continue
             for path, keys in paths:
+                if keys[0] not in obj:
+                    continue
                 raw = dig(obj, keys)
                 if raw is not None and self._take(figure, raw, path):
                     taken.add(figure.name)
@@ -237,7 +260,7 @@ class AnswerReader:
 def dig(obj: object, keys: list[str]) -> Any:
     """The value at a path of keys and list indices, or None."""
     for key in keys:
-        if isinstance(obj, Mapping):
+        if type(obj) is dict or isinstance(obj, Mapping):
             obj = obj.get(key)
         elif isinstance(obj, list) and key.isdigit():
             obj = obj[int(key)] if int(key) < len(obj) else None
