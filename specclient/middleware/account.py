@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from specclient import tracing
 from specclient.core import account
@@ -13,10 +13,7 @@ from specclient.core.plan import Plan
 from specclient.core.timeline import NANOSECONDS, Timeline
 from specclient.middleware.context import KEY
 from specclient.report import Attempt, Reason, Report
-from specclient_providers import AnswerReader, EndpointFacts, Reading
-
-if TYPE_CHECKING:
-    from specclient.middleware.settings import Settings
+from specclient_providers import AnswerReader, Reading
 
 _REASONING = ("reasoning_content", "reasoning", "thinking")
 _ANSWER = ("content", "refusal", "tool_calls", "function_call", "audio")
@@ -38,7 +35,7 @@ class ErrorInAnswer(Exception):
 class Answer:
     """Everything read off an answer, event by event."""
 
-    endpoint: EndpointFacts
+    reader: AnswerReader
     id: str | None = None
     model: str | None = None
     request_id: str | None = None
@@ -48,22 +45,18 @@ class Answer:
     notes: list[Reason] = field(default_factory=list)
     service_tier: str | None = None
     system_fingerprint: str | None = None
-    _reader: AnswerReader = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._reader = AnswerReader(self.endpoint)
 
     @property
     def failure(self) -> Exception | None:
         return ErrorInAnswer("the answer holds an error object") if self.error else None
 
     def headers(self, headers: Any) -> None:
-        self._reader.headers(headers)
+        self.reader.headers(headers)
         self.request_id = request_id(headers)
 
     def event(self, data: Mapping[str, Any]) -> Literal["answer", "reasoning"] | None:
         """Take note of one event or body; what kind of content it holds."""
-        self._reader.event(data)
+        self.reader.event(data)
         self.id = data.get("id") or self.id
         self.model = data.get("model") or self.model
         self.service_tier = data.get("service_tier") or self.service_tier
@@ -80,12 +73,13 @@ class Answer:
             kind = _content_of(choice) or kind
         return kind
 
-    def reading(self, elapsed: float | None) -> Reading:
-        return self._reader.result(elapsed)
+    def reading(self, elapsed: float) -> Reading:
+        """The figures; `elapsed` is the call's length in seconds, which no reported time can exceed."""
+        return self.reader.result(elapsed)
 
-    def facts(self) -> tracing.ResponseFacts:
+    def facts(self, reading: Reading) -> tracing.ResponseFacts:
         """The answer for telemetry."""
-        usage = self._reader.result().usage
+        usage = reading.usage
         return tracing.ResponseFacts(
             id=self.id,
             model=self.model,
@@ -110,13 +104,16 @@ def _content_of(choice: Mapping[str, Any]) -> Literal["answer", "reasoning"] | N
 
 
 def report_on(
-    settings: Settings, plan: Plan, timeline: Timeline, tried: list[Tried], answer: Answer, streamed: bool
+    name: str,
+    plan: Plan,
+    timeline: Timeline,
+    tried: list[Tried],
+    answer: Answer,
+    reading: Reading,
+    streamed: bool,
 ) -> Report:
-    """The whole account of a call that has ended."""
-    elapsed = timeline.seconds(timeline.ended) if timeline.ended is not None else None
-    reading = answer.reading(elapsed)
+    """The whole account of a call that has ended; `name` is the target's."""
     facts = plan.facts
-    name = settings.target_name(facts)
     attempts = tuple(
         Attempt(
             target=name,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import MutableMapping
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
@@ -15,6 +14,7 @@ from specclient.core.plan import Plan
 from specclient.core.timeline import Timeline
 from specclient.middleware import context, pending
 from specclient.middleware.account import Answer, Tried, report_on
+from specclient.middleware.known import Known
 from specclient.middleware.relay import compact, spliced
 from specclient.report import Reason, Report
 
@@ -24,14 +24,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("specclient.middleware")
 
-_REWRITTEN = frozenset({"content-length", "transfer-encoding"})
-
 
 class WrappedCall:
     """What is known of a call, and the listener of its stream. `end` is its one way out."""
 
-    def __init__(self, settings: Settings, plan: Plan, asked: dict[str, Any], content: bytes) -> None:
+    def __init__(
+        self, settings: Settings, known: Known, plan: Plan, asked: dict[str, Any], content: bytes
+    ) -> None:
         self.settings = settings
+        self.known = known
         self.plan = plan
         self.streamed = bool(asked.get("stream"))
         self.end = tracing.Finaliser(self._settle)
@@ -44,11 +45,13 @@ class WrappedCall:
         self._retries: int | None = None
         self._tried: list[Tried] = []
         self.timeline = Timeline()
-        self._answer = Answer(plan.facts)
-        self._notable = _notable_keys(plan)
+        self._answer = Answer(known.reader())
+        self._notable = known.notable(plan.hidden)
         self._hides_usage = "include_usage" in plan.hidden
         self._settled = False
-        self.trace = tracing.start_call(settings.call_start(plan, asked, self.timeline), settings.tracing)
+        self.trace = tracing.start_call(
+            settings.call_start(known, plan, asked, self.timeline), settings.tracing
+        )
 
     # The way out ---------------------------------------------------------------------------------
 
@@ -72,13 +75,17 @@ class WrappedCall:
         same_body = self.plan.body == self._asked
         if same_body and not extra:
             return request
-        headers = [(k, v) for k, v in request.headers.raw if k.lower().decode() not in _REWRITTEN]
-        headers += [(k.encode(), v.encode()) for k, v in extra.items() if k not in request.headers]
-        content = self._content if same_body else compact(self.plan.body)
-        headers.append((b"Content-Length", str(len(content)).encode()))
-        return family.module.Request(
-            request.method, request.url, headers=headers, content=content, extensions=request.extensions
-        )
+        # A copy by hand: the constructor would take every header apart again, at a tenth of the call's cost.
+        copy = object.__new__(type(request))
+        copy.__dict__.update(request.__dict__)
+        copy.headers = headers = request.headers.copy()
+        for name, value in extra.items():
+            headers.setdefault(name, value)
+        if not same_body:
+            copy._content = compact(self.plan.body)
+            copy.stream = family.module.ByteStream(copy._content)
+            headers["content-length"] = str(len(copy._content))
+        return copy
 
     # The way back --------------------------------------------------------------------------------
 
@@ -103,7 +110,7 @@ class WrappedCall:
             return False
         self._downgraded = True
         self.plan = plan
-        self._notable = _notable_keys(plan)
+        self._notable = self.known.notable(plan.hidden)
         self._hides_usage = "include_usage" in plan.hidden
         self._tried[-1].error = "PredictionRefused"
         self.timeline.attempt_ended()
@@ -208,9 +215,12 @@ class WrappedCall:
     def _settle(self, outcome: tracing.CallOutcome, error: BaseException | None) -> None:
         self.timeline.done()
         answer = self._answer
+        elapsed = self.timeline.seconds(self.timeline.ended or self.timeline.started)
+        reading = answer.reading(elapsed)
         try:
+            name = self.settings.target_name(self.known)
             self.report = report_on(
-                self.settings, self.plan, self.timeline, self._tried, answer, self.streamed
+                name, self.plan, self.timeline, self._tried, answer, reading, self.streamed
             )
             context.remember(self.report, answer.id)
             if self.extensions is not None:
@@ -218,7 +228,7 @@ class WrappedCall:
         except Exception:
             log.warning("a call ended without a report: a fault in specclient")
             log.debug("the fault", exc_info=True)
-        self.trace.finish(self.report, answer.facts(), outcome, error or answer.failure)
+        self.trace.finish(self.report, answer.facts(reading), outcome, error or answer.failure)
 
 
 class StatusError(Exception):
@@ -239,22 +249,3 @@ class IncompleteStream(Exception):
 
 _NULL_USAGE = re.compile(rb',\s*"usage"\s*:\s*null')
 """What switching on the usage adds to every chunk. Quotes inside a text are escaped, so it is never text."""
-
-
-@lru_cache(maxsize=128)
-def _any_of(names: frozenset[str]) -> re.Pattern[bytes]:
-    joined = b"|".join(re.escape(name.encode()) for name in sorted(names))
-    # Possessive blanks: else the look-ahead could be satisfied by a blank before the null.
-    return re.compile(rb'"(?:%b)"\s*+:\s*+(?!null)' % joined)
-
-
-def _notable_keys(plan: Plan) -> re.Pattern[bytes]:
-    """Finds an event that holds more than content: a finish reason, an error, a figure, a hidden report."""
-    names = {"finish_reason", "error", "usage", context.KEY}
-    paths = [path for figure in plan.facts.answer.figures for path in figure.paths]
-    paths += [path for opt in plan.facts.request.opt_ins if opt.code in plan.hidden for path in opt.traces]
-    for path in paths:
-        if not path.startswith("header:"):
-            first, *rest = path.split(".")
-            names.add(rest[-1] if first == "choices" and rest else first)
-    return _any_of(frozenset(names))

@@ -19,7 +19,7 @@ from specclient.middleware.context import KEY
 from specclient.middleware.endpoints import LOCAL
 from specclient.middleware.local import Local
 from specclient.middleware.relay import EventRelay
-from specclient.middleware.steps import Read, Send, Step
+from specclient.middleware.steps import Read, Send, Step, is_raw
 
 if TYPE_CHECKING:
     from specclient.middleware.families import Family
@@ -79,45 +79,43 @@ def _answer(call: WrappedCall, request: Any, family: Family, *, is_async: bool) 
 
 def _body(call: WrappedCall, response: Any, family: Family, *, is_async: bool) -> Steps:
     kind = response.headers.get("content-type", "")
-    if kind.startswith("application/json") or not (call.streamed or kind.startswith("text/event-stream")):
+    # A response that has begun to be decoded cannot be given another body, so those are made anew.
+    plain = kind.startswith("application/json") or not (call.streamed or kind.startswith("text/event-stream"))
+    if plain:
         content = yield Read(response)
         made = with_body(response, call.plain(content), family, is_async=is_async)
         made.extensions[KEY] = call.report
         return made
     relay = EventRelay(call)
-    blocks, close = _blocks(response, is_async=is_async)
     body_class: Any = family.async_body if is_async else family.body
-    body = body_class(blocks, close, relay, response.extensions)
+    if not is_raw(response):
+        blocks = response.aiter_bytes() if is_async else response.iter_bytes()
+        body = body_class(blocks, response.aclose if is_async else response.close, relay, response.extensions)
+        headers = [(name, value) for name, value in response.headers.multi_items() if name not in _RECODED]
+        made = family.module.Response(
+            response.status_code, headers=headers, stream=body, extensions=response.extensions
+        )
+    else:
+        made, stream = response, response.stream
+        blocks, close = (aiter(stream), stream.aclose) if is_async else (iter(stream), stream.close)
+        made.stream = body = body_class(blocks, close, relay, response.extensions)
     call.end.watch(body)
-    made = family.module.Response(
-        response.status_code, headers=_plain_headers(response), stream=body, extensions=response.extensions
-    )
     call.extensions = made.extensions
     return made
 
 
-def _blocks(response: Any, *, is_async: bool) -> tuple[Any, Any]:
-    """A body's blocks with the content encoding undone, and what closes it."""
-    if "content-encoding" in response.headers:
-        blocks = response.aiter_bytes() if is_async else response.iter_bytes()
-        return blocks, response.aclose if is_async else response.close
-    stream = response.stream
-    return (aiter(stream), stream.aclose) if is_async else (iter(stream), stream.close)
-
-
-def _plain_headers(response: Any) -> Any:
-    if "content-encoding" not in response.headers:
-        return response.headers
-    return [(name, value) for name, value in response.headers.multi_items() if name not in _RECODED]
-
-
 def with_body(response: Any, content: bytes, family: Family, *, is_async: bool) -> Any:
     """A response like this one, with a body that is at hand and not encoded."""
+    kind: Any = family.async_bytes_body if is_async else family.bytes_body
+    if is_raw(response):
+        response.stream = kind(content)
+        if "content-length" in response.headers:
+            response.headers["content-length"] = str(len(content))
+        return response
     headers = [(name, value) for name, value in response.headers.multi_items() if name not in _RECODED]
     headers.append(("content-length", str(len(content))))
-    body: Any = family.async_bytes_body if is_async else family.bytes_body
     return family.module.Response(
-        response.status_code, headers=headers, stream=body(content), extensions=response.extensions
+        response.status_code, headers=headers, stream=kind(content), extensions=response.extensions
     )
 
 

@@ -5,26 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from pydantic_core import from_json
 
 from specclient import tracing
 from specclient.config import Target
 from specclient.core.learned import Learned
-from specclient.core.ledger import capability
 from specclient.core.plan import Plan, Policy, build_plan
 from specclient.core.timeline import Timeline
 from specclient.middleware import pending
 from specclient.middleware.call import WrappedCall
 from specclient.middleware.context import current_prediction
 from specclient.middleware.endpoints import LOCAL, Address, address_of, provider_of
+from specclient.middleware.known import Known
 from specclient.middleware.local import Local
 from specclient.prediction import Prediction
 from specclient.report import Reason
-from specclient_providers import EndpointFacts, refuses_prediction, resolve
+from specclient_providers import refuses_prediction, resolve
 
 if TYPE_CHECKING:
     from specclient.middleware.families import Family
@@ -59,6 +59,10 @@ class Settings:
         self.learned = learned
         self.max_retries = max_retries
         self.strict = options.strict
+        # As text, because facts are looked up by what determines them.
+        self._overrides = (
+            json.dumps(options.overrides, sort_keys=True, default=str) if options.overrides else ""
+        )
         self.active = True
 
     def open(self, request: Any, family: Family) -> WrappedCall | Local | None:
@@ -81,18 +85,18 @@ class Settings:
         read_limit = request.extensions.get("timeout", {}).get("read")
         if request.url.scheme == LOCAL or self.options.provider == LOCAL:
             return Local(asked, prediction, address.api, self, family, read_limit)
+        known = self._known(address, asked.get("model"))
         plan = build_plan(
             asked,
-            facts=self._facts(address, asked.get("model")),
+            facts=known.facts,
             prediction=prediction,
             policy=self.options.policy,
             learned=self.learned,
             api=address.api,
         )
         if plan.reroute_local:
-            known = plan.prediction
-            return Local(asked, known, address.api, self, family, read_limit, plan.reasons)
-        call = WrappedCall(self, plan, asked, request.content)
+            return Local(asked, plan.prediction, address.api, self, family, read_limit, plan.reasons)
+        call = WrappedCall(self, known, plan, asked, request.content)
         call.first_try(request)
         return call
 
@@ -108,33 +112,32 @@ class Settings:
         self.learned.remember(plan.facts.url, plan.facts.model, reason)
         return plan.without_prediction(reason)
 
-    def call_start(self, plan: Plan, asked: Mapping[str, Any], timeline: Timeline) -> tracing.CallStart:
+    def call_start(
+        self, known: Known, plan: Plan, asked: Mapping[str, Any], timeline: Timeline
+    ) -> tracing.CallStart:
         """What is traced at the start."""
-        facts = plan.facts
-        host, port = _host_and_port(facts.base_url)
         return tracing.CallStart(
-            provider=facts.telemetry_name,
-            operation="chat" if facts.api == "chat" else "text_completion",
-            model=facts.model,
-            server_address=None if facts.in_process else host,
-            server_port=None if facts.in_process else port,
+            provider=known.facts.telemetry_name,
+            operation="chat" if known.facts.api == "chat" else "text_completion",
+            model=known.facts.model,
+            server_address=known.host,
+            server_port=known.port,
             stream=bool(asked.get("stream")),
             body=plan.body,
-            in_process=facts.in_process,
-            capability=capability(facts),
+            capability=known.capability,
             adapter="wrap",
-            target=self.target_name(facts),
+            target=self.target_name(known),
             prediction_chars=len(plan.prediction.text) if plan.prediction is not None else None,
             timeline=timeline,
         )
 
-    def target_name(self, facts: EndpointFacts) -> str:
+    def target_name(self, known: Known) -> str:
         """The configured name, else the host, else the provider."""
         if self.options.target is not None:
             return self.options.target.name
-        return _host_and_port(facts.base_url)[0] or facts.provider
+        return known.host or known.facts.provider
 
-    def _facts(self, address: Address, model: str | None) -> EndpointFacts:
+    def _known(self, address: Address, model: str | None) -> Known:
         options = self.options
         return _resolve(
             options.provider or provider_of(address.host),
@@ -142,35 +145,34 @@ class Settings:
             address.api,
             address.api_version or (options.target.api_version if options.target else None),
             address.base_url,
-            _frozen(options.overrides),
+            self._overrides,
+            date.today(),
         )
-
-
-def _frozen(value: Mapping[str, Any]) -> str:
-    return json.dumps(value, sort_keys=True, default=str) if value else ""
 
 
 @lru_cache(maxsize=256)
 def _resolve(
-    provider: str, model: str | None, api: str, api_version: str | None, base_url: str | None, overrides: str
-) -> EndpointFacts:
-    return resolve(
+    provider: str,
+    model: str | None,
+    api: str,
+    api_version: str | None,
+    base_url: str | None,
+    overrides: str,
+    on: date,
+) -> Known:
+    facts = resolve(
         provider,
         model=model,
         api=api,
         api_version=api_version,
         base_url=base_url,
         overrides=from_json(overrides) if overrides else None,
+        on=on,
     )
+    return Known(facts)
 
 
 def _is_json(headers: Any) -> bool:
     return (
         headers.get("content-type", "").startswith("application/json") and "content-encoding" not in headers
     )
-
-
-def _host_and_port(address: str | None) -> tuple[str | None, int | None]:
-    parts = urlsplit(address or "")
-    port = parts.port or {"https": 443, "http": 80}.get(parts.scheme)
-    return parts.hostname, port if parts.hostname else None

@@ -7,6 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 
+def is_raw(response: Any) -> bool:
+    """Whether a response's stream gives the body as it is, and can be exchanged for another.
+
+    A body that is encoded, or that was at hand from the start (of a mock, a cache), is not like that.
+    """
+    return "content-encoding" not in response.headers and not response.is_closed
+
+
 @dataclass(frozen=True, slots=True)
 class Send:
     """Send a request; the result is its response, whatever its status."""
@@ -25,21 +33,30 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Read the whole body of a response; the result is the body with its content encoding undone."""
+    """Read the whole body of a response; the result is the body with its content encoding undone.
+
+    A raw body is read past the response object, which then can take another one.
+    """
 
     response: Any
 
     def run(self, _transport: Any) -> bytes:
+        response = self.response
         try:
-            return self.response.read()  # type: ignore[no-any-return]  # a Response of either family
+            if not is_raw(response):
+                return response.read()  # type: ignore[no-any-return]  # a Response of either family
+            return b"".join(response.stream)
         finally:
-            self.response.close()
+            response.stream.close()
 
     async def arun(self, _transport: Any) -> bytes:
+        response = self.response
         try:
-            return await self.response.aread()  # type: ignore[no-any-return]
+            if not is_raw(response):
+                return await response.aread()  # type: ignore[no-any-return]
+            return b"".join([block async for block in response.stream])
         finally:
-            await self.response.aclose()
+            await response.stream.aclose()
 
 
 Step = Send | Read
