@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.all_doors import DOORS, Door
+from tests.server import ScriptedServer
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    with ScriptedServer() as running:
+        yield running
+
+
+@pytest.fixture(params=list(DOORS))
+def door(request: pytest.FixtureRequest, server: ScriptedServer, tmp_path: Path) -> Iterator[Door]:
+    opened: Door = DOORS[request.param](server, tmp_path)
+    yield opened
+    opened.close()
