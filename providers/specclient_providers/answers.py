@@ -266,6 +266,8 @@ def dig(obj: object, keys: list[str]) -> Any:
             obj = obj[int(key)] if int(key) < len(obj) else None
         else:
             return None
+        if obj is None:
+            return None
     return obj
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -19,6 +19,9 @@ from specclient.core.plan import Plan, Policy
 from specclient.errors import ConfigError
 from specclient_providers import EndpointFacts, OverrideError, UnknownProvider, resolve
 from specclient_providers.detection import Detected
+
+_FACTS_SECONDS = 60.0
+"""Facts hold for a day; a long-lived client notices midnight within this time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +49,8 @@ class Destination:
         self.transport = transport
         self.breaker = Breaker()
         self.learned = learned or Learned()
-        self._facts: dict[tuple[str, str | None, date], EndpointFacts] = {}
+        self._facts: dict[tuple[str, str | None], EndpointFacts] = {}
+        self._facts_until = 0.0
         self._found: Detected | None = None
         endpoint = self.facts("chat", target.model)
         self.key: SecretStr | None = (
@@ -65,7 +69,10 @@ class Destination:
 
     def facts(self, api: str, model: str | None) -> EndpointFacts:
         """The facts for an API kind and model, today. Raises ConfigError for a wrong provider or override."""
-        place = (api, model, date.today())
+        place, now = (api, model), time.monotonic()
+        if now > self._facts_until:
+            self._facts_until = now + _FACTS_SECONDS
+            self._facts = {}
         if place not in self._facts:
             target = self.target
             try:

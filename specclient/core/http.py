@@ -14,9 +14,9 @@ import os
 import ssl
 import threading
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit
 
@@ -74,23 +74,29 @@ class Connect:
         return httpx.create_ssl_context(verify=self.verify)
 
 
-@contextmanager
-def translated(wire: Wire, send: Send) -> Iterator[None]:
-    """Transport errors as ours. Anything that is no network error passes: it must never be retried."""
-    try:
-        yield
-    except LimitReached as error:
-        raise timed_out(error, send) from None
-    except httpcore.PoolTimeout:
-        raise timed_out(LimitReached("pool", wire.timeout.pool or 0.0), send) from None
-    except httpcore.TimeoutException:
-        raise timed_out(wire.reached(), send) from None
-    except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.ProxyError) as error:
-        raise APIConnectionError(
-            f"The connection to {send.host} failed: {_sentence(error)}.", request=safe_request(send)
-        ) from error
-    except httpcore.UnsupportedProtocol:
-        raise ConfigError(f"base_url {send.host!r} is not an http:// or https:// address.") from None
+FAULTS: tuple[type[Exception], ...] = (
+    LimitReached,
+    httpcore.TimeoutException,
+    httpcore.NetworkError,
+    httpcore.ProtocolError,
+    httpcore.ProxyError,
+    httpcore.UnsupportedProtocol,
+)
+"""What a transport may raise. Anything else passes through untouched: it must never be retried."""
+
+
+def translated(error: Exception, wire: Wire, send: Send) -> Exception:
+    """One of FAULTS as an error of ours."""
+    if isinstance(error, LimitReached):
+        return timed_out(error, send)
+    if isinstance(error, httpcore.PoolTimeout):
+        return timed_out(LimitReached("pool", wire.timeout.pool or 0.0), send)
+    if isinstance(error, httpcore.TimeoutException):
+        return timed_out(wire.reached(), send)
+    if isinstance(error, httpcore.UnsupportedProtocol):
+        return ConfigError(f"base_url {send.host!r} is not an http:// or https:// address.")
+    message = f"The connection to {send.host} failed: {_sentence(error)}."
+    return APIConnectionError(message, request=safe_request(send))
 
 
 def timed_out(error: LimitReached, send: Send) -> APITimeoutError:
@@ -120,9 +126,15 @@ def core_request(send: Send, wire: Wire) -> httpcore.Request:
     if send.body or send.method != "GET":
         headers.append((b"Content-Length", str(len(send.body)).encode()))
     timeouts: dict[str, Any] = {"connect": wire, "read": wire, "write": wire, "pool": wire.pool()}
+    wire.joins_body = bool(send.body)
     return httpcore.Request(
-        send.method, send.url, headers=headers, content=send.body, extensions={"timeout": timeouts}
+        send.method, _url(send.url), headers=headers, content=send.body, extensions={"timeout": timeouts}
     )
+
+
+@lru_cache(maxsize=256)
+def _url(address: str) -> httpcore.URL:
+    return httpcore.URL(address)
 
 
 def _header_value(name: str, value: str) -> bytes:

@@ -13,6 +13,7 @@ import httpcore
 
 from specclient.core.exchange import DRAIN_BYTES, Body, ErrorBody
 from specclient.core.http import (
+    FAULTS,
     MAX_REDIRECTS,
     Connect,
     Pools,
@@ -23,7 +24,7 @@ from specclient.core.http import (
     translated,
 )
 from specclient.core.steady import Steady
-from specclient.core.wire import LimitReached, Wire
+from specclient.core.wire import Wire
 
 
 class _AsyncStream(httpcore.AsyncNetworkStream):
@@ -31,6 +32,7 @@ class _AsyncStream(httpcore.AsyncNetworkStream):
 
     def __init__(self, inner: httpcore.AsyncNetworkStream) -> None:
         self._inner = inner
+        self._head = b""
 
     async def read(self, max_bytes: int, timeout: Any = None) -> bytes:
         return await self._inner.read(max_bytes, timeout.read() if isinstance(timeout, Wire) else timeout)
@@ -38,8 +40,15 @@ class _AsyncStream(httpcore.AsyncNetworkStream):
     async def write(self, buffer: bytes, timeout: Any = None) -> None:
         if not isinstance(timeout, Wire):
             return await self._inner.write(buffer, timeout)
-        await self._inner.write(buffer, timeout.write())
-        return timeout.timeline.sent()
+        if timeout.joins_body:
+            timeout.joins_body = False
+            self._head = buffer
+            return None
+        if buffer := self._head + buffer:
+            self._head = b""
+            await self._inner.write(buffer, timeout.write())
+            timeout.timeline.sent()
+        return None
 
     async def aclose(self) -> None:
         await self._inner.aclose()
@@ -126,7 +135,7 @@ class AsyncHttpTransport:
         """Send the request and wait for the response's headers, whatever the status."""
         loop = self._loop()
         await loop.start()
-        with translated(wire, send):
+        try:
             for _ in range(MAX_REDIRECTS):
                 pool = loop.pools.get(send.url)
                 response = await Steady(pool.handle_async_request(core_request(send, wire)))
@@ -136,8 +145,10 @@ class AsyncHttpTransport:
                     break
                 await Steady(response.aclose())
                 send = following
-            wire.got_headers = True
-            return AsyncHttpExchange(response, headers, send, wire)
+        except FAULTS as error:
+            raise translated(error, wire, send) from error
+        wire.got_headers = True
+        return AsyncHttpExchange(response, headers, send, wire)
 
     def _loop(self) -> _Loop:
         running = asyncio.get_running_loop()
@@ -175,8 +186,10 @@ class AsyncHttpExchange:
             self._body = Body(
                 self.headers, streamed=self.send.streamed, limit=self.send.max_bytes, wire=self.wire
             )
-        with translated(self.wire, self.send):
+        try:
             block = await anext(self._blocks, None)
+        except FAULTS as error:
+            raise translated(error, self.wire, self.send) from error
         if block is not None:
             return self._body.feed(block)
         self._ended = True
@@ -184,11 +197,13 @@ class AsyncHttpExchange:
 
     async def read_text(self) -> str:
         body = ErrorBody(self.headers, self.wire)
-        with translated(self.wire, self.send):
+        try:
             async for block in self._blocks:
                 body.feed(block)
                 if body.full:
                     break
+        except FAULTS as error:
+            raise translated(error, self.wire, self.send) from error
         return body.text()
 
     async def drain(self) -> None:
@@ -199,7 +214,7 @@ class AsyncHttpExchange:
                 left -= len(block)
                 if left < 0:
                     break
-        except (LimitReached, httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError):
+        except FAULTS:
             pass  # the answer is complete; only this connection is lost
         await self.close()
 

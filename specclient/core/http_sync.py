@@ -11,6 +11,7 @@ import httpcore
 
 from specclient.core.exchange import DRAIN_BYTES, Body, ErrorBody
 from specclient.core.http import (
+    FAULTS,
     MAX_REDIRECTS,
     Connect,
     Pools,
@@ -20,14 +21,18 @@ from specclient.core.http import (
     response_headers,
     translated,
 )
-from specclient.core.wire import LimitReached, Wire
+from specclient.core.wire import Wire
 
 
 class _Stream(httpcore.NetworkStream):
-    """A network stream that asks the attempt's `Wire` how long each operation may take."""
+    """A network stream that asks the attempt's `Wire` how long each operation may take.
+
+    The head of a request waits for its body, so that both leave in one write and one packet.
+    """
 
     def __init__(self, inner: httpcore.NetworkStream) -> None:
         self._inner = inner
+        self._head = b""
 
     def read(self, max_bytes: int, timeout: Any = None) -> bytes:
         return self._inner.read(max_bytes, timeout.read() if isinstance(timeout, Wire) else timeout)
@@ -35,8 +40,15 @@ class _Stream(httpcore.NetworkStream):
     def write(self, buffer: bytes, timeout: Any = None) -> None:
         if not isinstance(timeout, Wire):
             return self._inner.write(buffer, timeout)
-        self._inner.write(buffer, timeout.write())
-        return timeout.timeline.sent()
+        if timeout.joins_body:
+            timeout.joins_body = False
+            self._head = buffer
+            return None
+        if buffer := self._head + buffer:
+            self._head = b""
+            self._inner.write(buffer, timeout.write())
+            timeout.timeline.sent()
+        return None
 
     def close(self) -> None:
         self._inner.close()
@@ -91,7 +103,7 @@ class HttpTransport:
 
     def open(self, send: Send, wire: Wire) -> HttpExchange:
         """Send the request and wait for the response's headers, whatever the status."""
-        with translated(wire, send):
+        try:
             for _ in range(MAX_REDIRECTS):
                 response = self._pools.get(send.url).handle_request(core_request(send, wire))
                 headers = response_headers(response.headers)
@@ -100,8 +112,10 @@ class HttpTransport:
                     break
                 response.close()
                 send = following
-            wire.got_headers = True
-            return HttpExchange(response, headers, send, wire)
+        except FAULTS as error:
+            raise translated(error, wire, send) from error
+        wire.got_headers = True
+        return HttpExchange(response, headers, send, wire)
 
     def close(self) -> None:
         _close(self._pools)
@@ -128,8 +142,10 @@ class HttpExchange:
             self._body = Body(
                 self.headers, streamed=self.send.streamed, limit=self.send.max_bytes, wire=self.wire
             )
-        with translated(self.wire, self.send):
+        try:
             block = next(self._blocks, None)
+        except FAULTS as error:
+            raise translated(error, self.wire, self.send) from error
         if block is not None:
             return self._body.feed(block)
         self._ended = True
@@ -137,11 +153,13 @@ class HttpExchange:
 
     def read_text(self) -> str:
         body = ErrorBody(self.headers, self.wire)
-        with translated(self.wire, self.send):
+        try:
             for block in self._blocks:
                 body.feed(block)
                 if body.full:
                     break
+        except FAULTS as error:
+            raise translated(error, self.wire, self.send) from error
         return body.text()
 
     def drain(self) -> None:
@@ -152,7 +170,7 @@ class HttpExchange:
                 left -= len(block)
                 if left < 0:
                     break
-        except (LimitReached, httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError):
+        except FAULTS:
             pass  # the answer is complete; only this connection is lost
         self.close()
 

@@ -38,6 +38,7 @@ class Wire:
         "_limit",
         "_touched",
         "got_headers",
+        "joins_body",
         "timeline",
         "timeout",
     )
@@ -46,6 +47,8 @@ class Wire:
         self.timeout = timeout
         self.timeline = timeline
         self.got_headers = False
+        self.joins_body = False
+        """The next piece to be written is a head whose body follows at once."""
         self._deadline = deadline
         self._touched: int | None = None
         self._finished: int | None = None
