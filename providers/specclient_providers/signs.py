@@ -41,7 +41,6 @@ _OWNERS = {
     "tensorrt_llm": "tensorrt_llm",
     "llamacpp": "llama_cpp",
     "lmdeploy": "lmdeploy",
-    "specclient": "specclient",
 }
 _METRIC_PREFIXES = (
     ("dynamo_frontend_", "dynamo"),
@@ -77,6 +76,9 @@ def _models(found: Found, answer: Answer | None) -> None:
     server = headers.get("server", "").lower()
     if server.startswith("llama.cpp"):
         found.is_server("llama_cpp", "Server header of /v1/models")
+    if server.startswith("specclient"):
+        found.is_server("specclient", "Server header of /v1/models")
+        found.version = server.partition("/")[2] or None
     for item in items:
         owner = str(item.get("owned_by", ""))
         if owner in _OWNERS:

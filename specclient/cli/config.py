@@ -77,7 +77,13 @@ def _problem(loaded: Config, name: str) -> str | None:
             return f"provider {target.provider} needs a base_url"
         for other in target.fallback:
             resolve_target(other, config=loaded)
-        api_key(target, os.environ, key_env=facts.key_env, directory=loaded.directory)
+        api_key(
+            target,
+            os.environ,
+            key_env=facts.key_env,
+            directory=loaded.directory,
+            required=not facts.self_hosted,
+        )
     except (ConfigError, UnknownProvider, OverrideError) as error:
         return str(error)
     return None

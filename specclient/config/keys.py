@@ -19,13 +19,19 @@ _COMMAND_SECONDS = 30.0
 
 
 def api_key(
-    target: Target, env: Mapping[str, str], *, key_env: Sequence[str] = (), directory: Path | None = None
+    target: Target,
+    env: Mapping[str, str],
+    *,
+    key_env: Sequence[str] = (),
+    directory: Path | None = None,
+    required: bool = True,
 ) -> SecretStr | None:
     """The key of a target, or None where it needs none.
 
     The source that the target names (`api_key`, `api_key_env`, `api_key_file`, `api_key_command`; one of
     them) comes before the variables that its provider documents (`key_env`). Raises ConfigError when a
-    named source has no key, or when the provider needs a key and there is none.
+    named source has no key, or when the provider needs a key and there is none; a server of one's own
+    does not (`required` is false).
     """
     if target.api_key is not None:
         return target.api_key
@@ -41,7 +47,7 @@ def api_key(
     for name in key_env:
         if value := env.get(name, "").strip():
             return SecretStr(value)
-    if key_env:
+    if key_env and required:
         raise ConfigError(
             f"No API key for {where} (provider {target.provider}): set the environment variable "
             f"{' or '.join(key_env)}, pass api_key=, or name a source in the configuration (api_key_env, "

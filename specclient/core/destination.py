@@ -56,7 +56,13 @@ class Destination:
         self.key: SecretStr | None = (
             None
             if endpoint.in_process
-            else api_key(target, config.env, key_env=endpoint.key_env, directory=config.directory)
+            else api_key(
+                target,
+                config.env,
+                key_env=endpoint.key_env,
+                directory=config.directory,
+                required=not endpoint.self_hosted,
+            )
         )
         if not endpoint.in_process and endpoint.base_url is None:
             raise ConfigError(

@@ -9,6 +9,7 @@ from typing import Any
 
 import uvicorn
 
+from specclient._version import __version__
 from specclient.config import Config, load_config
 from specclient.errors import ConfigError
 from specclient.gateway.app import create_app
@@ -57,6 +58,7 @@ def make_server(
             log_level=log_level,
             access_log=False,
             server_header=False,
+            headers=[("Server", f"specclient/{__version__}")],
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=int(settings.shutdown_seconds),
             lifespan="on",

@@ -125,7 +125,7 @@ SERVERS: list[tuple[str, Server, dict[str, Any]]] = [
         {"speculating": True},
     ),
     ("dynamo", {"/metrics": ({}, "dynamo_frontend_requests_total 4\nvllm:num_requests_running 0\n")}, {}),
-    ("specclient", {"/v1/models": ({}, models("specclient"))}, {}),
+    ("specclient", {"/v1/models": ({"server": "specclient/0.1.0"}, models("vllm"))}, {"version": "0.1.0"}),
 ]
 IDS = [f"{number}-{row[0]}" for number, row in enumerate(SERVERS)]
 
