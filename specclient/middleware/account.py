@@ -50,7 +50,8 @@ class Answer:
     def failure(self) -> Exception | None:
         return ErrorInAnswer("the answer holds an error object") if self.error else None
 
-    def headers(self, headers: Any) -> None:
+    def headers(self, headers: Mapping[str, str]) -> None:
+        """Take the response headers, by lower-case name."""
         self.reader.headers(headers)
         self.request_id = request_id(headers)
 

@@ -16,6 +16,7 @@ from specclient.middleware import context, pending
 from specclient.middleware.account import Answer, Tried, report_on
 from specclient.middleware.known import Known
 from specclient.middleware.relay import compact, spliced
+from specclient.middleware.steps import plain_headers
 from specclient.report import Reason, Report
 
 if TYPE_CHECKING:
@@ -29,7 +30,13 @@ class WrappedCall:
     """What is known of a call, and the listener of its stream. `end` is its one way out."""
 
     def __init__(
-        self, settings: Settings, known: Known, plan: Plan, asked: dict[str, Any], content: bytes
+        self,
+        settings: Settings,
+        known: Known,
+        plan: Plan,
+        asked: dict[str, Any],
+        content: bytes,
+        retries: int | None,
     ) -> None:
         self.settings = settings
         self.known = known
@@ -42,7 +49,7 @@ class WrappedCall:
         self._asked = asked
         self._content = content
         self._downgraded = False
-        self._retries: int | None = None
+        self._retries = retries
         self._tried: list[Tried] = []
         self.timeline = Timeline()
         self._answer = Answer(known.reader())
@@ -59,13 +66,10 @@ class WrappedCall:
         self.timeline.attempt_started()
         self._tried.append(Tried())
 
-    def resumed(self, request: Any, waited: float) -> None:
+    def resumed(self, retries: int | None, waited: float) -> None:
         """The SDK tries again."""
         self.timeline.waited(waited)
-        self._retries = pending.retry_count(request)
-
-    def first_try(self, request: Any) -> None:
-        self._retries = pending.retry_count(request)
+        self._retries = retries
 
     def wire_request(self, request: Any, family: Family) -> Any:
         """The SDK's own request when nothing has to change, else a copy with the planned body and headers."""
@@ -92,7 +96,7 @@ class WrappedCall:
     def headers(self, status: int, headers: Any) -> None:
         self.timeline.headers()
         self._tried[-1].status = status
-        self._answer.headers(headers)
+        self._answer.headers(plain_headers(headers))
 
     @property
     def may_downgrade(self) -> bool:
@@ -120,8 +124,9 @@ class WrappedCall:
         """The answer is an error, which the SDK gets; it may try again."""
         self._tried[-1].error = f"HTTP {status}"
         self.timeline.attempt_ended()
-        if pending.will_retry(self._retries, self.settings.max_retries, status, headers):
-            pending.park(self, self._content, headers)
+        told = plain_headers(headers)
+        if pending.will_retry(self._retries, self.settings.max_retries, status, told):
+            pending.park(self, self._content, told)
         else:
             self.end("error", StatusError(status))
 
@@ -129,9 +134,9 @@ class WrappedCall:
         """No answer came, or its body broke off before the SDK got any of it."""
         self._tried[-1].error = type(error).__name__
         self.timeline.attempt_ended()
-        retried = pending.will_retry(self._retries, self.settings.max_retries, None, None)
+        retried = pending.will_retry(self._retries, self.settings.max_retries, None, {})
         if retried and isinstance(error, Exception):
-            pending.park(self, self._content, None)
+            pending.park(self, self._content, {})
         else:
             self.end.failed(error)
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from specclient_providers import provider_names
 from specclient_providers.registry import get
@@ -36,27 +35,26 @@ class Address:
     api: str
     base_url: str
     host: str
-    port: int | None
     model: str | None
     api_version: str | None
 
 
-def address_of(url: Any) -> Address | None:
-    """The address of a chat or text completion; None for every other path. Takes a URL of either family."""
-    path: str = url.path.rstrip("/")
+@lru_cache(maxsize=512)
+def address_of(url: str) -> Address | None:
+    """The address of a chat or text completion; None for every other path."""
+    parts = urlsplit(url)
+    path = parts.path.rstrip("/")
     if not path.endswith("/completions") or path.endswith(_OTHER_COMPLETIONS):
         return None
     api = "chat" if path.endswith("/chat/completions") else "completions"
     root = path.removesuffix("/completions").removesuffix("/chat")
-    _, deployment, model = root.partition("/deployments/")
-    netloc = url.netloc.decode("ascii")
+    before, deployment, model = root.partition("/deployments/")
     return Address(
         api=api,
-        base_url=f"{url.scheme}://{netloc}{root.removesuffix(deployment + model) if deployment else root}",
-        host=url.host,
-        port=url.port,
-        model=model or None,
-        api_version=url.params.get("api-version"),
+        base_url=f"{parts.scheme}://{parts.netloc}{before if deployment else root}",
+        host=parts.hostname or "",
+        model=unquote(model) or None,
+        api_version=dict(parse_qsl(parts.query)).get("api-version"),
     )
 
 

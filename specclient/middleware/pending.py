@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -37,13 +38,13 @@ class Parked:
 _parked: ContextVar[Parked | None] = ContextVar("specclient_parked_call", default=None)
 
 
-def retry_count(request: Any) -> int | None:
+def retry_count(headers: Mapping[str, str]) -> int | None:
     """Which retry this is (0: the first try); None where the SDK does not say."""
-    value = request.headers.get(RETRY_COUNT)
+    value = headers.get(RETRY_COUNT)
     return int(value) if value is not None and value.isdigit() else None
 
 
-def will_retry(count: int | None, limit: int | None, status: int | None, headers: Any) -> bool:
+def will_retry(count: int | None, limit: int | None, status: int | None, headers: Mapping[str, str]) -> bool:
     """Whether the SDK is going to try again after a try that failed (`status` None: without an answer)."""
     if count is None or (limit is not None and count >= limit):
         return False
@@ -55,10 +56,10 @@ def will_retry(count: int | None, limit: int | None, status: int | None, headers
     return status in _RETRIED or status >= 500
 
 
-def park(call: WrappedCall, content: bytes, headers: Any) -> None:
+def park(call: WrappedCall, content: bytes, headers: Mapping[str, str]) -> None:
     """Leave a call open for the SDK's next try."""
     try:
-        asked = float(headers.get("retry-after", "")) if headers is not None else 0.0
+        asked = float(headers.get("retry-after", ""))
     except ValueError:
         asked = 0.0
     timer = threading.Timer(max(asked, LONGEST_BACKOFF) + 5.0, call.give_up)
@@ -67,14 +68,14 @@ def park(call: WrappedCall, content: bytes, headers: Any) -> None:
     _parked.set(Parked(call, content, time.perf_counter(), timer))
 
 
-def resume(request: Any) -> tuple[WrappedCall, float] | None:
-    """The parked call that this request is the next try of, and the seconds it waited."""
+def resume(request: Any, count: int | None) -> tuple[WrappedCall, float] | None:
+    """The parked call that this request (retry number `count`) goes on with, and the seconds it waited."""
     parked = _parked.get()
     if parked is None:
         return None
     _parked.set(None)
     parked.timer.cancel()
-    if retry_count(request) and request.content == parked.content and not parked.call.end.ended:
+    if count and request.content == parked.content and not parked.call.end.ended:
         return parked.call, time.perf_counter() - parked.since
     parked.call.give_up()
     return None

@@ -8,11 +8,10 @@ shares an event with the finish reason.
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any, Protocol
 
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from specclient.core.sse import MAX_EVENT_BYTES
 
@@ -173,4 +172,4 @@ def spliced(raw: bytes, report: bytes) -> bytes:
 
 def compact(value: object) -> bytes:
     """JSON as the SDKs write it."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    return to_json(value)

@@ -22,6 +22,7 @@ from specclient.middleware.context import current_prediction
 from specclient.middleware.endpoints import LOCAL, Address, address_of, provider_of
 from specclient.middleware.known import Known
 from specclient.middleware.local import Local
+from specclient.middleware.steps import plain_headers
 from specclient.prediction import Prediction
 from specclient.report import Reason
 from specclient_providers import refuses_prediction, resolve
@@ -67,15 +68,17 @@ class Settings:
 
     def open(self, request: Any, family: Family) -> WrappedCall | Local | None:
         """What answers a request: a call over the network, the engine, or (None) nobody here."""
-        if request.method != "POST" or not _is_json(request.headers):
+        if request.method != "POST":
             return None
-        address = address_of(request.url)
-        if address is None:
+        address = address_of(str(request.url))
+        headers = plain_headers(request.headers)
+        if address is None or not _is_json(headers):
             return None
-        resumed = pending.resume(request)
+        retries = pending.retry_count(headers)
+        resumed = pending.resume(request, retries)
         if resumed is not None:
             call, waited = resumed
-            call.resumed(request, waited)
+            call.resumed(retries, waited)
             return call
         asked = from_json(request.content)
         if not isinstance(asked, dict):
@@ -96,9 +99,7 @@ class Settings:
         )
         if plan.reroute_local:
             return Local(asked, plan.prediction, address.api, self, family, read_limit, plan.reasons)
-        call = WrappedCall(self, known, plan, asked, request.content)
-        call.first_try(request)
-        return call
+        return WrappedCall(self, known, plan, asked, request.content, retries)
 
     def plan_after_refusal(self, plan: Plan, status: int, error: object) -> Plan | None:
         """The plan without the prediction, if this error refuses it and nothing else. Remembered."""
@@ -172,7 +173,7 @@ def _resolve(
     return Known(facts)
 
 
-def _is_json(headers: Any) -> bool:
+def _is_json(headers: Mapping[str, str]) -> bool:
     return (
         headers.get("content-type", "").startswith("application/json") and "content-encoding" not in headers
     )

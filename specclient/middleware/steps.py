@@ -7,6 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 
+def plain_headers(headers: Any) -> dict[str, str]:
+    """Headers of either family by lower-case name: each look-up in theirs walks over all of them."""
+    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers.raw}
+
+
 def is_raw(response: Any) -> bool:
     """Whether a response's stream gives the body as it is, and can be exchanged for another.
 
