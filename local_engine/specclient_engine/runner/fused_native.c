@@ -78,28 +78,26 @@ typedef struct {
     const int32_t *offset;
 } Operand;
 
+/* A stage of the pass: tasks are handed out by `next` and counted when `done`. */
 typedef struct {
-    atomic_int arrived, round;
-    atomic_int next[]; /* one counter of handed-out tasks for each stage */
-} Shared;
+    _Alignas(64) atomic_int next;
+    atomic_int done;
+} Stage;
 
 /* ---- threads -------------------------------------------------------------------------------------- */
 
-static void meet(Shared *shared, int threads) {
-    if (threads == 1) return;
-    int round = atomic_load_explicit(&shared->round, memory_order_acquire);
-    if (atomic_fetch_add(&shared->arrived, 1) == threads - 1) {
-        atomic_store(&shared->arrived, 0);
-        atomic_fetch_add(&shared->round, 1);
-        return;
-    }
-    for (int spins = 0; atomic_load_explicit(&shared->round, memory_order_acquire) == round; spins++) {
+static int take(Stage *stage) { return atomic_fetch_add_explicit(&stage->next, 1, memory_order_relaxed); }
+
+static void finished(Stage *stage) { atomic_fetch_add_explicit(&stage->done, 1, memory_order_release); }
+
+/* Waits until a stage's tasks are done, not until every thread has come by: on a busy machine a thread
+ * that was put to sleep between tasks holds nobody up. */
+static void await_tasks(Stage *stage, int tasks) {
+    for (int spins = 0; atomic_load_explicit(&stage->done, memory_order_acquire) < tasks; spins++) {
         if (spins < 2000) _mm_pause();
         else sched_yield();
     }
 }
-
-static int take(Shared *shared, int stage) { return atomic_fetch_add(&shared->next[stage], 1); }
 
 /* ---- numbers -------------------------------------------------------------------------------------- */
 
@@ -146,10 +144,21 @@ static inline uint16_t narrow1(float x) {
 
 typedef float Block[TILE][PANEL];
 
+/* What to bring into the cache meanwhile: `lines` cache lines a step. */
+typedef struct {
+    const uint8_t *from;
+    int lines;
+} Ahead;
+
+static inline void fetch(Ahead ahead, int step) {
+    for (int i = 0; i < ahead.lines; i++)
+        _mm_prefetch((const char *)ahead.from + 64 * ((int64_t)step * ahead.lines + i), _MM_HINT_T1);
+}
+
 /* rows x 64 sums over `steps` steps of float32 or bfloat16 numbers, on top of what `out` holds if `more`. */
 static inline __attribute__((always_inline)) void multiply_float(
     const int bf16, const int rows, const uint8_t *x, int64_t stride, const uint8_t *panel, int steps, int more,
-    float (*out)[PANEL]) {
+    Ahead ahead, float (*out)[PANEL]) {
     __m512 sum[TILE][VECTORS];
     for (int r = 0; r < rows; r++)
         for (int v = 0; v < VECTORS; v++)
@@ -157,10 +166,7 @@ static inline __attribute__((always_inline)) void multiply_float(
     for (int s = 0; s < steps; s++) {
         __m512i w[VECTORS];
         for (int v = 0; v < VECTORS; v++) w[v] = _mm512_load_si512(panel + 256 * (int64_t)s + 64 * v);
-        _mm_prefetch((const char *)panel + 256 * (int64_t)s + 4096, _MM_HINT_T0);
-        _mm_prefetch((const char *)panel + 256 * (int64_t)s + 4160, _MM_HINT_T0);
-        _mm_prefetch((const char *)panel + 256 * (int64_t)s + 4224, _MM_HINT_T0);
-        _mm_prefetch((const char *)panel + 256 * (int64_t)s + 4288, _MM_HINT_T0);
+        fetch(ahead, s);
         for (int r = 0; r < rows; r++) {
             __m512i a = _mm512_set1_epi32(*(const int32_t *)(x + r * stride + 4 * s));
             for (int v = 0; v < VECTORS; v++) {
@@ -182,7 +188,7 @@ static inline __attribute__((always_inline)) void multiply_float(
  * as the instruction takes unsigned times signed; `offset` takes that out again. */
 static inline __attribute__((always_inline)) void multiply_int8(
     const int rows, const uint8_t *x, int64_t stride, const float *scale, const int32_t *offset, int groups,
-    const uint8_t *panel, float (*out)[PANEL]) {
+    const uint8_t *panel, Ahead ahead, float (*out)[PANEL]) {
     for (int g = 0; g < groups; g++) {
         __m512i sum[TILE][VECTORS];
         for (int r = 0; r < rows; r++)
@@ -190,10 +196,7 @@ static inline __attribute__((always_inline)) void multiply_int8(
         for (int s = g * (GROUP / 4); s < (g + 1) * (GROUP / 4); s++) {
             __m512i w[VECTORS];
             for (int v = 0; v < VECTORS; v++) w[v] = _mm512_load_si512(panel + 256 * (int64_t)s + 64 * v);
-            _mm_prefetch((const char *)panel + 256 * (int64_t)s + 4096, _MM_HINT_T0);
-            _mm_prefetch((const char *)panel + 256 * (int64_t)s + 4160, _MM_HINT_T0);
-            _mm_prefetch((const char *)panel + 256 * (int64_t)s + 4224, _MM_HINT_T0);
-            _mm_prefetch((const char *)panel + 256 * (int64_t)s + 4288, _MM_HINT_T0);
+            fetch(ahead, s);
             for (int r = 0; r < rows; r++) {
                 __m512i a = _mm512_set1_epi32(*(const int32_t *)(x + r * stride + 4 * s));
                 for (int v = 0; v < VECTORS; v++) sum[r][v] = _mm512_dpbusd_epi32(sum[r][v], w[v], a);
@@ -221,30 +224,30 @@ static inline __attribute__((always_inline)) void multiply_int8(
     }
 
 static void tile_float32(int rows, const uint8_t *x, int64_t stride, const uint8_t *panel, int steps, int more,
-                         float (*out)[PANEL]) {
-#define CALL(N) multiply_float(0, N, x, stride, panel, steps, more, out)
+                         Ahead ahead, float (*out)[PANEL]) {
+#define CALL(N) multiply_float(0, N, x, stride, panel, steps, more, ahead, out)
     EACH_TILE(CALL)
 #undef CALL
 }
 
 static void tile_bfloat16(int rows, const uint8_t *x, int64_t stride, const uint8_t *panel, int steps, int more,
-                          float (*out)[PANEL]) {
-#define CALL(N) multiply_float(1, N, x, stride, panel, steps, more, out)
+                          Ahead ahead, float (*out)[PANEL]) {
+#define CALL(N) multiply_float(1, N, x, stride, panel, steps, more, ahead, out)
     EACH_TILE(CALL)
 #undef CALL
 }
 
 static void tile_int8(int rows, const uint8_t *x, int64_t stride, const float *scale, const int32_t *offset,
-                      int groups, const uint8_t *panel, float (*out)[PANEL]) {
-#define CALL(N) multiply_int8(N, x, stride, scale, offset, groups, panel, out)
+                      int groups, const uint8_t *panel, Ahead ahead, float (*out)[PANEL]) {
+#define CALL(N) multiply_int8(N, x, stride, scale, offset, groups, panel, ahead, out)
     EACH_TILE(CALL)
 #undef CALL
 }
 
 static void tile_of(int kind, int rows, const uint8_t *x, int64_t stride, const uint8_t *panel, int steps,
-                    int more, float (*out)[PANEL]) {
-    if (kind == BFLOAT16) tile_bfloat16(rows, x, stride, panel, steps, more, out);
-    else tile_float32(rows, x, stride, panel, steps, more, out);
+                    int more, Ahead ahead, float (*out)[PANEL]) {
+    if (kind == BFLOAT16) tile_bfloat16(rows, x, stride, panel, steps, more, ahead, out);
+    else tile_float32(rows, x, stride, panel, steps, more, ahead, out);
 }
 
 /* Puts a tile where it belongs. SWIGLU: the panel holds 32 gates, then the 32 values they open. */
@@ -277,26 +280,34 @@ static void settle(int mode, const Matrix *m, int panel, int rows, float (*block
     }
 }
 
-static void product(Shared *shared, int stage, int kind, int mode, const Matrix *m, Operand x, int rows, float *out,
+static void product(Stage *stage, int kind, int mode, const Matrix *m, Operand x, int rows, float *out,
                     int64_t out_stride) {
     int panels = round_up(m->outputs, PANEL) / PANEL, blocks = round_up(rows, ROW_BLOCK) / ROW_BLOCK;
     int64_t stride = (int64_t)m->inputs * element_bytes(kind);
     int steps = stride / 4, groups = m->inputs / GROUP;
+    int height = kind == FLOAT32 ? TILE : 4;
     _Alignas(64) Block block;
-    for (int task; (task = take(shared, stage)) < panels * blocks;) {
+    for (int task = take(stage), next; task < panels * blocks; task = next) {
+        next = take(stage);
         int panel = task % panels, first = task / panels * ROW_BLOCK;
         int end = first + ROW_BLOCK < rows ? first + ROW_BLOCK : rows;
+        int tiles = (end - first + height - 1) / height, lines = tiles == 1 ? 4 : tiles < 4 ? 2 : 1;
         const uint8_t *weights = m->panels + (int64_t)panel * steps * 256;
-        for (int row = first; row < end; row += TILE) {
-            int n = end - row < TILE ? end - row : TILE;
+        const uint8_t *later = m->panels + (int64_t)(next % panels) * steps * 256;
+        for (int row = first, tile = 0; row < end; row += height, tile++) {
+            int n = end - row < height ? end - row : height;
             const uint8_t *a = x.data + row * stride;
+            Ahead ahead = {later + (int64_t)tile * steps * 64 * lines, tile * lines < 4 ? lines : 0};
             if (kind == INT8)
-                tile_int8(n, a, stride, x.scale + row * groups, x.offset + row * groups, groups, weights, block);
+                tile_int8(n, a, stride, x.scale + row * groups, x.offset + row * groups, groups, weights, ahead,
+                          block);
             else
-                tile_of(kind, n, a, stride, weights, steps, 0, block);
+                tile_of(kind, n, a, stride, weights, steps, 0, ahead, block);
             settle(mode, m, panel, n, block, out + row * out_stride, out_stride);
         }
+        finished(stage);
     }
+    await_tasks(stage, panels * blocks);
 }
 
 /* ---- rows ----------------------------------------------------------------------------------------- */
@@ -347,20 +358,25 @@ static void normalise(const float *x, const float *weight, int width, float eps,
     }
 }
 
-static void norm_rows(Shared *shared, int stage, const Model *m, const Workspace *w, const float *weight,
+static void norm_rows(Stage *stage, const Model *m, const Workspace *w, const float *weight,
                       const int32_t *chosen, int rows, int inputs, float *scratch) {
     memset(scratch, 0, (size_t)inputs * 4);
-    for (int row; (row = take(shared, stage)) < rows;) {
+    for (int row; (row = take(stage)) < rows;) {
         const float *x = w->residual + (int64_t)(chosen ? chosen[row] : row) * m->hidden_stride;
         normalise(x, weight, m->hidden, m->eps, scratch);
         encode_row(w, m->kind, scratch, inputs, row);
+        finished(stage);
     }
+    await_tasks(stage, rows);
 }
 
-static void encode_rows(Shared *shared, int stage, const Model *m, const Workspace *w, const float *x, int rows,
+static void encode_rows(Stage *stage, const Model *m, const Workspace *w, const float *x, int rows,
                         int inputs) {
-    for (int row; (row = take(shared, stage)) < rows;)
+    for (int row; (row = take(stage)) < rows;) {
         encode_row(w, m->kind, x + (int64_t)row * inputs, inputs, row);
+        finished(stage);
+    }
+    await_tasks(stage, rows);
 }
 
 /* ---- attention ------------------------------------------------------------------------------------ */
@@ -472,18 +488,20 @@ static void attend(const Model *m, const Workspace *w, const Span *span, int ind
         for (int p = 0; p < parts; p++) memset(a->sums[p][i], 0, sizeof a->sums[p][i]);
     }
     int last = a->position[count - 1];
+    const Ahead none = {0, 0};
     for (int first = 0; first <= last; first += PANEL) {
         const uint8_t *k = keys + first / PANEL * panel_bytes, *v = values + first / PANEL * panel_bytes;
         for (int i = 0; i < count; i += TILE) {
             int n = count - i < TILE ? count - i : TILE;
-            tile_of(kind, n, a->query + (int64_t)i * d * bytes, d * bytes, k, d * bytes / 4, 0, &a->scores[i]);
+            tile_of(kind, n, a->query + (int64_t)i * d * bytes, d * bytes, k, d * bytes / 4, 0, none,
+                    &a->scores[i]);
             for (int r = i; r < i + n; r++) {
                 if (a->position[r] >= first) weigh(a, r, first, kind, parts);
                 else memset(a->shares + r * PANEL * bytes, 0, (size_t)PANEL * bytes);
             }
             for (int p = 0; p < parts; p++)
                 tile_of(kind, n, a->shares + i * PANEL * bytes, PANEL * bytes, v + p * PANEL * PANEL * bytes,
-                        PANEL * bytes / 4, 1, &a->sums[p][i]);
+                        PANEL * bytes / 4, 1, none, &a->sums[p][i]);
         }
     }
     int mixed_stride = m->layers[0].output.inputs;
@@ -494,9 +512,9 @@ static void attend(const Model *m, const Workspace *w, const Span *span, int ind
     }
 }
 
-static void attend_all(Shared *shared, int stage, const Model *m, const Workspace *w, const Pass *pass, int index,
+static void attend_all(Stage *stage, const Model *m, const Workspace *w, const Pass *pass, int index,
                        Attending *a) {
-    int group = m->heads / m->kv_heads, block = ATTEND_ROWS / group, handed = 0, mine = take(shared, stage);
+    int group = m->heads / m->kv_heads, block = ATTEND_ROWS / group, handed = 0, mine = take(stage);
     for (int s = 0; s < pass->n_spans; s++) {
         const Span *span = &pass->spans[s];
         for (int first = 0; first < span->rows; first += block)
@@ -504,74 +522,65 @@ static void attend_all(Shared *shared, int stage, const Model *m, const Workspac
                 if (handed++ != mine) continue;
                 int rows = span->rows - first < block ? span->rows - first : block;
                 attend(m, w, span, index, h, span->first_row + first, rows, a);
-                mine = take(shared, stage);
+                finished(stage);
+                mine = take(stage);
             }
     }
+    await_tasks(stage, handed);
 }
 
-static void place_all(Shared *shared, int stage, const Model *m, const Workspace *w, const Pass *pass, int index) {
-    for (int row; (row = take(shared, stage)) < pass->rows;) {
+static void place_all(Stage *stage, const Model *m, const Workspace *w, const Pass *pass, int index) {
+    for (int row; (row = take(stage)) < pass->rows;) {
         const Span *span = pass->spans;
         while (row >= span->first_row + span->rows) span++;
         place_row(m, w, &m->layers[index], index, pass, span, row);
+        finished(stage);
     }
+    await_tasks(stage, pass->rows);
 }
 
 /* ---- the pass ------------------------------------------------------------------------------------- */
 
-static void embed(Shared *shared, int stage, const Model *m, const Workspace *w, const Pass *pass) {
-    for (int row; (row = take(shared, stage)) < pass->rows;) {
+static void embed(Stage *stage, const Model *m, const Workspace *w, const Pass *pass) {
+    for (int row; (row = take(stage)) < pass->rows;) {
         float *to = w->residual + (int64_t)row * m->hidden_stride;
         int64_t from = pass->tokens[row] * m->hidden;
-        if (m->embedding32) {
-            memcpy(to, m->embedding32 + from, (size_t)m->hidden * 4);
-            continue;
-        }
-        for (int i = 0; i < m->hidden; i++) {
-            uint32_t bits = (uint32_t)m->embedding[from + i] << 16;
-            memcpy(to + i, &bits, 4);
-        }
+        if (m->embedding32) memcpy(to, m->embedding32 + from, (size_t)m->hidden * 4);
+        else
+            for (int i = 0; i < m->hidden; i++) {
+                uint32_t bits = (uint32_t)m->embedding[from + i] << 16;
+                memcpy(to + i, &bits, 4);
+            }
+        finished(stage);
     }
+    await_tasks(stage, pass->rows);
 }
 
-static void run(const Model *m, const Workspace *w, const Pass *pass, Shared *shared, int threads,
-                Attending *attending, float *scratch) {
-    int rows = pass->rows, kind = m->kind, stage = 0;
+static void run(const Model *m, const Workspace *w, const Pass *pass, Stage *stage, Attending *attending, float *scratch) {
+    int rows = pass->rows, kind = m->kind;
     int hidden = m->layers[0].qkv.inputs, mixed = m->layers[0].output.inputs, inner = m->layers[0].down.inputs;
     int joint = round_up((m->heads + 2 * m->kv_heads) * m->head_dim, PANEL);
     Operand x = {w->operand, w->operand_scale, w->operand_offset};
-    embed(shared, stage++, m, w, pass);
-    meet(shared, threads);
+    embed(stage++, m, w, pass);
     for (int i = 0; i < m->n_layers; i++) {
         const Layer *layer = &m->layers[i];
-        norm_rows(shared, stage++, m, w, layer->input_norm, 0, rows, hidden, scratch);
-        meet(shared, threads);
-        product(shared, stage++, kind, STORE, &layer->qkv, x, rows, w->joint, joint);
-        meet(shared, threads);
-        place_all(shared, stage++, m, w, pass, i);
-        meet(shared, threads);
-        attend_all(shared, stage++, m, w, pass, i, attending);
-        meet(shared, threads);
-        encode_rows(shared, stage++, m, w, w->mixed, rows, mixed);
-        meet(shared, threads);
-        product(shared, stage++, kind, ADD, &layer->output, x, rows, w->residual, m->hidden_stride);
-        meet(shared, threads);
-        norm_rows(shared, stage++, m, w, layer->post_norm, 0, rows, hidden, scratch);
-        meet(shared, threads);
-        product(shared, stage++, kind, SWIGLU, &layer->gate_up, x, rows, w->inner, inner);
-        meet(shared, threads);
-        encode_rows(shared, stage++, m, w, w->inner, rows, inner);
-        meet(shared, threads);
-        product(shared, stage++, kind, ADD, &layer->down, x, rows, w->residual, m->hidden_stride);
-        meet(shared, threads);
+        norm_rows(stage++, m, w, layer->input_norm, 0, rows, hidden, scratch);
+        product(stage++, kind, STORE, &layer->qkv, x, rows, w->joint, joint);
+        place_all(stage++, m, w, pass, i);
+        attend_all(stage++, m, w, pass, i, attending);
+        encode_rows(stage++, m, w, w->mixed, rows, mixed);
+        product(stage++, kind, ADD, &layer->output, x, rows, w->residual, m->hidden_stride);
+        norm_rows(stage++, m, w, layer->post_norm, 0, rows, hidden, scratch);
+        product(stage++, kind, SWIGLU, &layer->gate_up, x, rows, w->inner, inner);
+        encode_rows(stage++, m, w, w->inner, rows, inner);
+        product(stage++, kind, ADD, &layer->down, x, rows, w->residual, m->hidden_stride);
     }
-    norm_rows(shared, stage++, m, w, m->final_norm, pass->wanted, pass->n_wanted, hidden, scratch);
-    meet(shared, threads);
-    product(shared, stage, kind, STORE, &m->head, x, pass->n_wanted, pass->logits, m->head.outputs);
+    norm_rows(stage++, m, w, m->final_norm, pass->wanted, pass->n_wanted, hidden, scratch);
+    product(stage, kind, STORE, &m->head, x, pass->n_wanted, pass->logits, m->head.outputs);
 }
 
-/* Bytes of `shared` for a model of so many layers. */
-int64_t shared_bytes(int32_t layers) { return sizeof(Shared) + sizeof(atomic_int) * (10 * (int64_t)layers + 4); }
+/* Bytes of `stages` for a model of so many layers. */
+int64_t stage_bytes(int32_t layers) { return sizeof(Stage) * (10 * (int64_t)layers + 3); }
 
 /* Bytes of `private` for each thread. */
 int64_t private_bytes(const Model *m) {
@@ -579,12 +588,11 @@ int64_t private_bytes(const Model *m) {
 }
 
 /* Computes one pass. Buffers are the caller's, 64-byte aligned. */
-void forward(const Model *m, const Workspace *w, const Pass *pass, uint8_t *shared, uint8_t *private) {
-    memset(shared, 0, (size_t)shared_bytes(m->n_layers));
+void forward(const Model *m, const Workspace *w, const Pass *pass, uint8_t *stages, uint8_t *private) {
+    memset(stages, 0, (size_t)stage_bytes(m->n_layers));
 #pragma omp parallel num_threads(pass->threads)
     {
         uint8_t *mine = private + omp_get_thread_num() * private_bytes(m);
-        run(m, w, pass, (Shared *)shared, omp_get_num_threads(), (Attending *)mine,
-            (float *)(mine + sizeof(Attending)));
+        run(m, w, pass, (Stage *)stages, (Attending *)mine, (float *)(mine + sizeof(Attending)));
     }
 }

@@ -108,7 +108,7 @@ class NativeRunner(FusedRunner):
         progress: ProgressCallback | None,
     ) -> None:
         self._library = library
-        self._library.private_bytes.restype = self._library.shared_bytes.restype = c_int64
+        self._library.private_bytes.restype = self._library.stage_bytes.restype = c_int64
         self._kind = kind
         self._kept: list[torch.Tensor] = []
         narrow = kind == "bfloat16" or (kind == "int8" and has_bfloat16())
@@ -196,7 +196,7 @@ class NativeRunner(FusedRunner):
         self._workspace = _Workspace(
             **{name: self._buffer(PASS_ROWS * bytes_) for name, bytes_ in widths.items()}
         )
-        self._shared = self._buffer(self._library.shared_bytes(self.shape.layers))
+        self._stages = self._buffer(self._library.stage_bytes(self.shape.layers))
         self._private = self._buffer(self._threads * self._library.private_bytes(ctypes.byref(model)))
 
     def _buffer(self, count: int) -> int:
@@ -226,7 +226,7 @@ class NativeRunner(FusedRunner):
             ctypes.byref(self._model),
             ctypes.byref(self._workspace),
             ctypes.byref(step),
-            c_void_p(self._shared),
+            c_void_p(self._stages),
             c_void_p(self._private),
         )
 
