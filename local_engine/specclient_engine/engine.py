@@ -64,8 +64,9 @@ class Engine:
     ) -> Self:
         """Loads `model`: a known name, a folder, a GGUF file or a hub id.
 
-        `max_context` caps the positions of a sequence (None: the model's own). `draft_model` is a
-        smaller model with the same vocabulary that drafts where known text and repetition do not.
+        `max_context` caps the positions of a sequence (None: the model's own). `draft_model` drafts where
+        known text and repetition do not: a smaller model with the same vocabulary, the folder of an
+        EAGLE-3 head, or "mtp" for the model's own multi-token-prediction layers.
         Raises the engine's errors for what cannot be found, read or fitted.
         """
         from specclient_engine.loading import load_parts

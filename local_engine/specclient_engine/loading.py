@@ -10,10 +10,9 @@ from specclient_engine.api import CostModel, Progress, ProgressCallback, Propose
 from specclient_engine.chat import ChatTemplate
 from specclient_engine.cost import CostCurve
 from specclient_engine.draft_length import DraftLengthPolicy
-from specclient_engine.drafters.draft_model import SOURCE, DraftModel
-from specclient_engine.drafters.economy import Economy
 from specclient_engine.drafters.fallback import FallbackProposer
-from specclient_engine.errors import EngineError, UnsupportedRequest
+from specclient_engine.drafters.loading import Drafter, find_drafter, load_drafter
+from specclient_engine.errors import EngineError
 from specclient_engine.measuring import measure_cost
 from specclient_engine.models import locate
 from specclient_engine.proposers import AcceptanceTable, build_proposer
@@ -46,39 +45,27 @@ def load_parts(
     progress: ProgressCallback,
 ) -> Parts:
     """Finds and loads everything that `Engine.load` describes."""
+
+    def load(where: Path, *, plain: bool = False) -> ModelRunner:
+        return load_runner(
+            where, dtype=dtype, device=device, max_context=max_context, progress=progress, plain=plain
+        )
+
     folder = locate(model, progress).path
+    source = find_drafter(draft_model, progress) if draft_model is not None else None
     tokenizer = FolderTokenizer(folder)
     progress(Progress("load", folder.name, 0, 1, "steps"))
-    runner = load_runner(folder, dtype=dtype, device=device, max_context=max_context, progress=progress)
+    runner = load(folder, plain=source is not None and source.is_head)
     progress(Progress("load", folder.name, 1, 1, "steps"))
     progress(Progress("measure", folder.name, 0, 1, "steps"))
     cost = measure_cost(runner) if runner.can_roll_back else CostCurve([1], [1.0])
     progress(Progress("measure", folder.name, 1, 1, "steps"))
-    drafter = None
-    if draft_model is not None:
-        draft_folder = locate(draft_model, progress).path
-        draft_runner = load_runner(
-            draft_folder, dtype=dtype, device=device, max_context=max_context, progress=progress
-        )
-        check_draft_model(draft_folder, draft_runner, tokenizer)
-        drafter = DraftModel(draft_runner, Economy(SOURCE, cost), tokenizer.vocab_size)
+    drafter = load_drafter(source, runner, tokenizer, cost, load) if source is not None else None
     return Parts(runner, tokenizer, ChatTemplate(folder), speculation_tools(tokenizer, cost, drafter))
 
 
-def check_draft_model(folder: Path, runner: ModelRunner, target: FolderTokenizer) -> None:
-    """Raises UnsupportedRequest when the model in `folder` cannot draft for `target`."""
-    if not target.same_vocabulary(FolderTokenizer(folder)):
-        raise UnsupportedRequest(
-            f"the draft model in {folder} has another vocabulary than the model; use one of the same family"
-        )
-    if not runner.can_roll_back:
-        raise UnsupportedRequest(
-            f"the draft model in {folder} cannot take back a wrong draft: {runner.rollback_reason}"
-        )
-
-
 def speculation_tools(
-    tokenizer: FolderTokenizer, cost: CostModel, drafter: DraftModel | None = None
+    tokenizer: FolderTokenizer, cost: CostModel, drafter: Drafter | None = None
 ) -> SpeculationTools:
     """Drafts from known text and repetition, and from `drafter` where they have nothing good.
 
@@ -99,4 +86,4 @@ def speculation_tools(
     policy = DraftLengthPolicy(cost)
     if drafter is None:
         return SpeculationTools(proposer_for, policy, cost)
-    return SpeculationTools(proposer_for, policy, cost, drafter.release)
+    return SpeculationTools(proposer_for, policy, cost, drafter.release, drafter.on_hidden)

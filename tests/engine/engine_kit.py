@@ -140,7 +140,9 @@ class Answer:
 class Bench:
     """An engine over a tiny runner whose requests draft with whatever `use` was given."""
 
-    def __init__(self, runner: Any, *, lengths: Any = None, prefill_chunk: int = 16) -> None:
+    def __init__(
+        self, runner: Any, *, lengths: Any = None, prefill_chunk: int = 16, on_hidden: Any = None
+    ) -> None:
         self.proposer: Callable[[RequestState], Proposer] = lambda _: Scripted(lambda *_: ())
         self.cost = CostCurve([1], [0.001])
         self.release: Callable[[RequestState], None] = lambda _: None
@@ -149,6 +151,7 @@ class Bench:
             lengths or FullLength(),
             self.cost,
             lambda state: self.release(state),
+            on_hidden,
         )
         self.engine = Engine(runner, ByteTokenizer(), tools, prefill_chunk=prefill_chunk)
 

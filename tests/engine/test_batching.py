@@ -117,7 +117,7 @@ def test_a_cancelled_request_ends_between_passes_and_frees_its_cache(
 
 
 def test_what_does_not_fit_now_waits_and_what_never_fits_is_refused(recording: RecordingRunner) -> None:
-    recording.inner = PlainRunner(recording.inner._model)
+    recording.inner = PlainRunner(recording.inner.model)
     recording.inner.token_capacity = 100
     bench = Bench(recording)
     wanted: dict[str, Any] = {"max_tokens": 50, "ignore_eos": True}

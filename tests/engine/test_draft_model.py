@@ -16,8 +16,8 @@ from specclient_engine.cost import CostCurve
 from specclient_engine.drafters.draft_model import DraftModel, DraftModelProposer
 from specclient_engine.drafters.economy import Economy
 from specclient_engine.drafters.fallback import FallbackProposer
+from specclient_engine.drafters.loading import check_draft_model
 from specclient_engine.errors import ContextTooLong, NotEnoughMemory, UnsupportedRequest
-from specclient_engine.loading import check_draft_model
 from specclient_engine.runner.base import Chunk
 from specclient_engine.runner.plain import PlainRunner
 from specclient_engine.sampling import Sampler

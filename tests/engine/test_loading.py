@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from engine_kit import Answer, tiny_model
+from safetensors.torch import save_file
 from test_tokenizer import byte_level
 
 from specclient_engine import Engine, GenerationRequest, Progress
+from specclient_engine.drafters.eagle import EagleHead
 from specclient_engine.errors import ModelCorrupt, NotEnoughMemory, UnsupportedRequest
 from specclient_engine.runner import memory
 
@@ -69,3 +72,21 @@ def test_what_the_plain_path_cannot_do_is_said(folder: Path) -> None:
     (folder / "model.safetensors").write_bytes(b"\x10")
     with pytest.raises(ModelCorrupt, match="model"):
         Engine.load(folder, dtype="float32")
+
+
+def test_an_eagle_head_from_a_folder_takes_part(tmp_path: Path) -> None:
+    target = save_model(tmp_path / "model", "llama", num_hidden_layers=6)
+    head = tmp_path / "head"
+    head.mkdir()
+    config = {"hidden_size": 32, "intermediate_size": 48, "num_attention_heads": 4, "draft_vocab_size": 100}
+    (head / "config.json").write_text(json.dumps(config))
+    with Engine.load(target, dtype="float32") as engine:
+        plain = ask(engine, speculation="off")
+    embeddings = torch.nn.Embedding(400, 32)
+    module = EagleHead(config, target_layers=6, target_hidden=32, embeddings=embeddings)
+    weights = {name: value for name, value in module.state_dict().items() if "embed" not in name}
+    save_file(weights, head / "model.safetensors")
+    with Engine.load(target, dtype="float32", draft_model=head) as engine:
+        assert ask(engine).token_ids == plain.token_ids
+    with pytest.raises(UnsupportedRequest, match="MTP"):
+        Engine.load(target, dtype="float32", draft_model="mtp")

@@ -30,6 +30,8 @@ _CATCH_UP = 512
 class DraftModel:
     """The draft model of an engine: its runner, and the caches of the requests it drafts for."""
 
+    on_hidden = None
+
     def __init__(self, runner: ModelRunner, economy: Economy, vocab_size: int) -> None:
         self.runner = runner
         self.economy = economy

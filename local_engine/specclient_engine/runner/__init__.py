@@ -24,10 +24,12 @@ def load_runner(
     device: str = "auto",
     max_context: int | None = None,
     progress: ProgressCallback | None = None,
+    plain: bool = False,
 ) -> ModelRunner:
     """The fastest runner that supports the model in `folder`, its weights loaded.
 
     Raises NotEnoughMemory, with the figures and before any work, when the weights do not fit.
+    `plain` asks for the plain path, the only one that reveals hidden states.
     `dtype="auto"` is bfloat16 where the machine computes with it natively, else float32.
     """
     import torch
@@ -38,13 +40,14 @@ def load_runner(
 
     place = torch.device(device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu")
     require_room_for_weights(folder, _BYTES[dtype], place)
-    fused = load_fused(folder, dtype=dtype, device=place, max_context=max_context, progress=progress)
-    if fused is not None:
-        return fused
+    if not plain:
+        fused = load_fused(folder, dtype=dtype, device=place, max_context=max_context, progress=progress)
+        if fused is not None:
+            return fused
     if dtype == "int8":
         raise UnsupportedRequest(
-            f"int8 needs the fused path, which does not know the architecture in {folder}; "
-            "use bfloat16 or float32"
+            f"int8 needs the fused path, which runs neither the architecture in {folder.name} nor a "
+            "drafting head; use bfloat16 or float32"
         )
     return PlainRunner.load(folder, dtype=_plain_dtype(dtype, place), device=place, max_context=max_context)
 

@@ -37,7 +37,7 @@ class PlainRunner:
     """
 
     def __init__(self, model: Any, *, max_context: int | None = None) -> None:
-        self._model = model.eval()
+        self.model = model.eval()
         self._config = model.config.get_text_config(decoder=True)
         self.device: torch.device = next(model.parameters()).device
         self.vocab_size: int = _width_of_logits(model)
@@ -127,7 +127,7 @@ class PlainRunner:
             arguments["logits_to_keep"] = max(rows, 1)
         if self._states:
             arguments["output_hidden_states"] = True
-        output = self._model(**arguments)
+        output = self.model(**arguments)
         if self._states:
             self._seen.append(torch.cat([output.hidden_states[state][0] for state in self._states], dim=-1))
         logits: torch.Tensor = output.logits[0]
@@ -153,7 +153,7 @@ class PlainRunner:
         layers = [layer for layer in cache.layers if isinstance(layer, RollbackLayer)]
         self._bytes_per_token = sum(layer.nbytes() for layer in layers) // len(probe)
         scale = float(whole.abs().max())
-        slack = 0.1 if self._model.dtype != torch.float32 else 1e-3
+        slack = 0.1 if self.model.dtype != torch.float32 else 1e-3
         return float((cached - whole).abs().max()) <= slack * scale
 
     def _capacity(self) -> int:

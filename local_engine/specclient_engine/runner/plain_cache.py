@@ -6,7 +6,10 @@ from typing import Any
 
 import torch
 from transformers import PretrainedConfig
-from transformers.cache_utils import Cache, DummyLayer, DynamicCache, DynamicLayer
+from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
+
+_CACHES_NOTHING = ("DummyLayer",)
+"""Layers without a cache, by name: older releases of transformers do not have the class."""
 
 
 class RollbackLayer(DynamicLayer):  # type: ignore[no-untyped-call]
@@ -67,7 +70,7 @@ def rollback_obstacle(config: PretrainedConfig, max_context: int, *, stateful: b
                 return f"the model drops tokens behind a sliding window of {int(window)}"
         elif hasattr(layer, "conv_states"):
             return state
-        elif not (type(layer) is DynamicLayer or isinstance(layer, DummyLayer)):
+        elif type(layer) is not DynamicLayer and type(layer).__name__ not in _CACHES_NOTHING:
             return f"the model's cache is of a kind that is not known to roll back ({type(layer).__name__})"
     return None
 
