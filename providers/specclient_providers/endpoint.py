@@ -313,7 +313,8 @@ class EndpointFacts:
     api: str
     api_version: str | None
     on: date
-    base_url: str | None
+    base_url: str | None = field(repr=False)
+    """May hold credentials, so the repr leaves it out."""
     path: str | None
     """Relative to `base_url`; None: the endpoint has no such API, or speaks another wire format."""
     query: Mapping[str, str]
@@ -339,8 +340,10 @@ class EndpointFacts:
 
     @property
     def url(self) -> str:
-        """The address that requests go to; also the endpoint's name in the memory of refusals."""
+        """The address that requests go to, without credentials: the endpoint's name for people and in the
+        memory of refusals."""
         if self.base_url is None:
             return f"{self.provider}:{self.path or ''}"
         parts = urlsplit(self.base_url)
-        return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}{self.path or ''}"
+        host = parts.netloc.rpartition("@")[2]
+        return f"{parts.scheme}://{host}{parts.path.rstrip('/')}{self.path or ''}"

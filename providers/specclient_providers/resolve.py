@@ -92,8 +92,8 @@ def matches(patterns: tuple[str, ...], model: str | None) -> bool:
 
 def normal_base_url(address: str | None, endpoint: Endpoint) -> str | None:
     """One spelling for an address given with or without a version, an ending slash or an API path."""
-    if address is None:
-        return None
+    if address is None or "://" not in address:
+        return address  # whoever connects says what is wrong with it
     parts = urlsplit(address.strip())
     path = parts.path.rstrip("/")
     for ending in ("/chat/completions", "/completions"):

@@ -68,6 +68,12 @@ class Destination:
             raise ConfigError(
                 f"Target {target.name!r} has no base_url, and provider {target.provider} has none of its own."
             )
+        if endpoint.base_url is not None and urlsplit(endpoint.base_url).scheme not in ("http", "https"):
+            shown = endpoint.base_url.rpartition("@")[2]
+            raise ConfigError(
+                f"{target.origins.get('base_url', 'argument')}: base_url {shown!r} of target {target.name!r} does "
+                f"not begin with http:// or https://."
+            )
 
     @property
     def name(self) -> str:

@@ -30,6 +30,12 @@ def test_a_hosted_endpoint_without_its_key_says_which_variable_to_set(provider: 
         specclient.Client(provider=provider, base_url="https://endpoint.example", model="m")
 
 
+@pytest.mark.parametrize("address", ["localhost:8000", "127.0.0.1:8000/v1", "ftp://h.example", "h.example"])
+def test_an_address_without_http_is_refused_at_once_and_shown_whole(address: str) -> None:
+    with pytest.raises(specclient.ConfigError, match=f"base_url '{address}"):
+        specclient.Client(provider="vllm", base_url=address, model="m")
+
+
 def test_a_servers_key_is_sent_where_it_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VLLM_API_KEY", "sk-mine")
     with (

@@ -71,6 +71,17 @@ def test_an_azure_gateway_with_openai_in_its_host_keeps_its_host() -> None:
     assert facts.url == "https://openai.corp.example/azure/openai/v1/chat/completions"
 
 
+def test_an_address_without_a_scheme_is_left_for_whoever_connects() -> None:
+    assert resolve("vllm", base_url="localhost:8000").base_url == "localhost:8000"
+
+
+def test_credentials_in_an_address_are_used_but_not_shown() -> None:
+    facts = resolve("vllm", base_url="https://user:secret@h.example/v1")
+    assert facts.base_url == "https://user:secret@h.example/v1"
+    assert facts.url == "https://h.example/v1/chat/completions"
+    assert "secret" not in repr(facts)
+
+
 def test_a_key_goes_into_the_documented_header() -> None:
     assert (resolve("openai").auth.header, resolve("openai").auth.value("k")) == ("Authorization", "Bearer k")
     assert (resolve("azure").auth.header, resolve("azure").auth.value("k")) == ("api-key", "k")
