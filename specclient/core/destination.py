@@ -71,8 +71,8 @@ class Destination:
         if endpoint.base_url is not None and urlsplit(endpoint.base_url).scheme not in ("http", "https"):
             shown = endpoint.base_url.rpartition("@")[2]
             raise ConfigError(
-                f"{target.origins.get('base_url', 'argument')}: base_url {shown!r} of target {target.name!r} does "
-                f"not begin with http:// or https://."
+                f"{target.origins.get('base_url', 'argument')}: base_url {shown!r} of target {target.name!r} "
+                f"does not begin with http:// or https://."
             )
 
     @property
