@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
+
+from pydantic import ValidationError
 
 from specclient.core import drive
 from specclient.core.flow import Flow
@@ -13,33 +15,22 @@ from specclient.types import Answer, parse
 
 T = TypeVar("T", bound=Answer)
 
-# The generators hold the flow and not the stream: a stream that is dropped is then collected at once.
 
+def _maker(model: type[T]) -> drive.Make[T]:
+    """From an object of the stream to a chunk. It holds no stream, so a dropped one is collected at once."""
+    model.model_rebuild()
+    validate = model.__pydantic_validator__.validate_python
 
-def _read(flow: Flow, model: type[T]) -> Generator[T]:
-    chunks = drive.chunks(flow)
-    try:
-        yield model.model_construct()  # taken at once: only a generator that was begun cleans up
-        for obj, report in chunks:
+    def make(obj: dict[str, Any], report: Report | None) -> T:
+        try:
+            chunk: T = validate(obj)
+        except ValidationError:
             chunk = parse(model, obj)
-            if report is not None:
-                chunk.specclient = report
-            yield chunk
-    finally:
-        chunks.close()
+        if report is not None:
+            chunk.specclient = report
+        return chunk
 
-
-async def _aread(flow: Flow, model: type[T]) -> AsyncGenerator[T]:
-    chunks = await drive.achunks(flow)
-    try:
-        yield model.model_construct()
-        async for obj, report in chunks:
-            chunk = parse(model, obj)
-            if report is not None:
-                chunk.specclient = report
-            yield chunk
-    finally:
-        await chunks.aclose()
+    return make
 
 
 class _Base(Generic[T]):
@@ -72,11 +63,10 @@ class Stream(_Base[T]):
 
     def __init__(self, flow: Flow, model: type[T]) -> None:
         self._flow = flow
-        self._chunks = _read(flow, model)
-        next(self._chunks)
+        self._chunks = drive.chunks(flow, _maker(model))
 
     def __iter__(self) -> Iterator[T]:
-        return self
+        return self._chunks
 
     def __next__(self) -> T:
         return next(self._chunks)
@@ -105,12 +95,10 @@ class AsyncStream(_Base[T]):
     @classmethod
     async def begin(cls, flow: Flow, model: type[T]) -> AsyncStream[T]:
         """A stream over a flow whose headers came."""
-        chunks = _aread(flow, model)
-        await anext(chunks)
-        return AsyncStream(flow, chunks)
+        return AsyncStream(flow, await drive.achunks(flow, _maker(model)))
 
     def __aiter__(self) -> AsyncIterator[T]:
-        return self
+        return self._chunks
 
     async def __anext__(self) -> T:
         return await anext(self._chunks)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from specclient.core.fetch import Fetch
 from specclient.core.flow import Close, Flow, Op, Open, Read, Ready, Sleep
@@ -56,27 +56,47 @@ def _perform(op: Op) -> Any:
     raise AssertionError(op)
 
 
-def chunks(flow: Flow) -> Generator[tuple[dict[str, Any], Report | None]]:
-    """The objects of a stream that has begun; the last one comes with the report.
+T = TypeVar("T")
+Make = Callable[[dict[str, Any], Report | None], T]
+"""What becomes of an object and, with the last one, of the report."""
+
+
+Pair = tuple[dict[str, Any], Report | None]
+
+
+def _pair(obj: dict[str, Any], report: Report | None) -> Pair:
+    return obj, report
+
+
+@overload
+def chunks(flow: Flow) -> Generator[Pair]: ...
+
+
+@overload
+def chunks(flow: Flow, make: Make[T]) -> Generator[T]: ...
+
+
+def chunks(flow: Flow, make: Make[Any] = _pair) -> Generator[Any]:
+    """The objects of a stream that has begun, as `make` makes them; the last one comes with the report.
 
     Leaving early (before the first object too), an error and garbage collection all end the call once
     and close the exchange.
     """
-    given = _chunks(flow)
+    given = _chunks(flow, make)
     next(given)  # a generator that was never begun has no way out, so nothing would be closed
     return given
 
 
-def _chunks(flow: Flow) -> Generator[tuple[dict[str, Any], Report | None]]:
+def _chunks(flow: Flow, make: Make[T]) -> Generator[T]:
     out: dict[str, Any] | None
     try:
-        yield {}, None
+        yield make({}, None)
         while True:
             try:
                 _advance(flow)
                 answer, read = flow.begun
                 for out in flow.held:
-                    yield out, None
+                    yield make(out, None)
                 event = answer.event
                 while not answer.over:
                     try:
@@ -90,9 +110,9 @@ def _chunks(flow: Flow) -> Generator[tuple[dict[str, Any], Report | None]]:
                     for obj in objects:
                         out = event(obj)
                         if out is not None:
-                            yield out, None
+                            yield make(out, None)
                 last = answer.end()
-                yield last, flow.complete()
+                yield make(last, flow.complete())
                 return
             except APIError as error:
                 if not flow.again(error):
@@ -155,23 +175,31 @@ async def _aperform(op: Op) -> Any:
     raise AssertionError(op)
 
 
-async def achunks(flow: Flow) -> AsyncGenerator[tuple[dict[str, Any], Report | None]]:
+@overload
+async def achunks(flow: Flow) -> AsyncGenerator[Pair]: ...
+
+
+@overload
+async def achunks(flow: Flow, make: Make[T]) -> AsyncGenerator[T]: ...
+
+
+async def achunks(flow: Flow, make: Make[Any] = _pair) -> AsyncGenerator[Any]:
     """The async twin of `chunks`."""
-    given = _achunks(flow)
+    given = _achunks(flow, make)
     await anext(given)
     return given
 
 
-async def _achunks(flow: Flow) -> AsyncGenerator[tuple[dict[str, Any], Report | None]]:
+async def _achunks(flow: Flow, make: Make[T]) -> AsyncGenerator[T]:
     out: dict[str, Any] | None
     try:
-        yield {}, None
+        yield make({}, None)
         while True:
             try:
                 await _aadvance(flow)
                 answer, read = flow.begun
                 for out in flow.held:
-                    yield out, None
+                    yield make(out, None)
                 event = answer.event
                 while not answer.over:
                     try:
@@ -185,9 +213,9 @@ async def _achunks(flow: Flow) -> AsyncGenerator[tuple[dict[str, Any], Report | 
                     for obj in objects:
                         out = event(obj)
                         if out is not None:
-                            yield out, None
+                            yield make(out, None)
                 last = answer.end()
-                yield last, flow.complete()
+                yield make(last, flow.complete())
                 return
             except APIError as error:
                 if not flow.again(error):

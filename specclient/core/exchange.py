@@ -13,6 +13,8 @@ import zlib
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from pydantic_core import from_json
+
 from specclient.core.sse import SSEReader
 from specclient.core.wire import Wire
 from specclient.errors import APIResponseValidationError
@@ -153,7 +155,7 @@ def _parse_event(data: bytes) -> Any:
     if data.startswith(b"[DONE]"):
         return DONE
     try:
-        value = json.loads(data)
+        value = from_json(data)
     except ValueError:
         if data.startswith(b":"):  # a comment that a proxy wrapped into a data line
             return None

@@ -48,6 +48,8 @@ class SSEReader:
 
     def feed(self, block: bytes) -> list[Event]:
         """The events completed by `block`. Raises EventTooLarge."""
+        if self._is_one_event(block):
+            return [("", block[6:-2])]
         if self._start and not (block := self._without_bom(block)):
             return []
         if self._after_cr:
@@ -68,6 +70,18 @@ class SSEReader:
             self._held.append(rest)
             self._grow(len(rest))
         return events
+
+    def _is_one_event(self, block: bytes) -> bool:
+        """By far the commonest block: one event of one data line, and nothing before it is pending."""
+        size = len(block)
+        return (
+            block[:6] == b"data: "
+            and 8 < size <= self._limit
+            and block.find(b"\n") == size - 2
+            and block[-1] == 10
+            and not (self._start or self._held or self._data or self._name or self._after_cr)
+            and b"\r" not in block
+        )
 
     def _without_bom(self, block: bytes) -> bytes:
         block = b"".join((*self._held, block))

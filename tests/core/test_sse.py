@@ -90,3 +90,15 @@ def test_cuts_never_matter(pieces: list[tuple[bytes, bytes]], cuts: list[int]) -
     edges = [0, *sorted(min(cut, len(raw)) for cut in cuts), len(raw)]
     blocks = [raw[a:b] for a, b in zip(edges, edges[1:], strict=False)]
     assert read(*blocks) == read(raw)
+
+
+def test_a_whole_event_in_a_block_after_a_carriage_return() -> None:
+    assert payloads(b"data: a\r\r", b"data: b\n\n", b"\ndata: c\n\n") == [b"a", b"b", b"c"]
+    assert payloads(b"data: a\r", b"\ndata: b\n\n", b"data: \n\n", b"data: c\n\n") == [b"a\nb", b"c"]
+
+
+def test_a_whole_event_in_a_block_that_is_too_large() -> None:
+    reader = SSEReader(max_event_bytes=16)
+    reader.feed(b"\n")
+    with pytest.raises(EventTooLarge):
+        reader.feed(b"data: 12345678901234567890\n\n")
