@@ -138,6 +138,34 @@ class Speculation(_Frozen):
     inactive_reason: str | None = None
 
 
+class Estimate(_Frozen):
+    """A figure that was estimated, and where it lies with 95 % confidence (None: no interval is known)."""
+
+    mean: float
+    low: float | None = None
+    high: float | None = None
+
+
+class Economics(_Frozen):
+    """Whether the prediction was worth it.
+
+    `baseline` says what the call was compared with: `holdout` calls of the same target, model and
+    workload that ran without their prediction, `reported` counters of the endpoint itself (what as many
+    plain decoding steps would have taken), or None when nothing is known. `seconds_saved` is this call's;
+    negative when it lost time. `seconds_saved_per_token` is the workload's. `money_added` is what was
+    billed beyond the visible output, at the target's own prices.
+    """
+
+    gate: Literal["always", "auto", "never"] = "always"
+    decision: str | None = None
+    baseline: Literal["holdout", "reported"] | None = None
+    seconds_saved: Estimate | None = None
+    seconds_saved_per_token: Estimate | None = None
+    money_added: float | None = None
+    calls_sent: float | None = None
+    calls_without: float | None = None
+
+
 class Attempt(_Frozen):
     """One try at one target. `error` is a class name, never a message that could hold content."""
 
@@ -172,5 +200,6 @@ class Report(_Frozen):
     prediction: PredictionReport = PredictionReport()
     timing: Timing = Timing()
     speculation: Speculation | None = None
+    economics: Economics | None = None
     notes: tuple[Reason, ...] = ()
     """Everything else that was mapped, withheld, refused or mistrusted on the way."""

@@ -1,1 +1,5 @@
-"""Was it worth it: what speculation can gain, what it costs, and what fits into memory."""
+"""Was it worth it: a baseline for what a prediction saves, and a gate that acts on it."""
+
+from specclient.economics.options import EconomicsOptions
+
+__all__ = ["EconomicsOptions"]
