@@ -8,7 +8,7 @@ from specclient_providers.answers import AnswerReader, Measure, Reading, Usage
 from specclient_providers.endpoint import Claim, Endpoint, EndpointFacts, PredictionFacts
 from specclient_providers.errors import OverrideError, UnknownProvider
 from specclient_providers.refusal import refuses_prediction
-from specclient_providers.registry import provider_names, register, unregister
+from specclient_providers.registry import provider_at, provider_names, register, unregister
 from specclient_providers.resolve import resolve
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "Reading",
     "UnknownProvider",
     "Usage",
+    "provider_at",
     "provider_names",
     "refuses_prediction",
     "register",

@@ -250,6 +250,8 @@ class Endpoint:
     speculation: SpeculationRule = SpeculationRule()
     billing: Billing = Billing()
     restrictions: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    """Shell patterns for hosts of this endpoint besides that of `base_url` (resources, regions)."""
     versioned: bool = False
     """True where deployments have names of their own and the route depends on the api-version."""
 

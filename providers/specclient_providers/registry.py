@@ -5,7 +5,10 @@ from __future__ import annotations
 import difflib
 import importlib
 import pkgutil
+from fnmatch import fnmatchcase
+from functools import lru_cache
 from threading import Lock
+from urllib.parse import urlsplit
 
 from specclient_providers import endpoints
 from specclient_providers.endpoint import Endpoint
@@ -22,12 +25,14 @@ def register(endpoint: Endpoint) -> None:
         raise ValueError(f"An endpoint's name is lower case with underscores, not {name!r}.")
     with _lock:
         _registered[name] = endpoint
+    provider_at.cache_clear()
 
 
 def unregister(name: str) -> None:
     """Take back a `register`."""
     with _lock:
         _registered.pop(name, None)
+    provider_at.cache_clear()
 
 
 def provider_names() -> tuple[str, ...]:
@@ -52,3 +57,17 @@ def get(name: str) -> Endpoint:
         )
     endpoint: Endpoint = importlib.import_module(f"{endpoints.__name__}.{name}").ENDPOINT
     return endpoint
+
+
+@lru_cache(maxsize=512)
+def provider_at(host: str) -> str:
+    """The hosted endpoint that documents this host; `openai_compatible` for any other."""
+    host = host.lower()
+    hosted = [endpoint for endpoint in map(get, provider_names()) if not endpoint.self_hosted]
+    for endpoint in hosted:
+        if host and host == urlsplit(endpoint.base_url or "").hostname:
+            return endpoint.name
+    for endpoint in hosted:
+        if any(fnmatchcase(host, pattern) for pattern in endpoint.hosts):
+            return endpoint.name
+    return "openai_compatible"

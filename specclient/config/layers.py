@@ -146,7 +146,9 @@ def _build(name: str | None, merged: dict[str, tuple[Any, str]]) -> Target:
                     "nothing else is needed)."
                 )
             raise ConfigError(f"Target {name!r} has no provider: set targets.{name}.provider.")
-        merged["provider"] = (provider_at(url), merged["base_url"][1])
+        from specclient_providers import provider_at
+
+        merged["provider"] = (provider_at(urlsplit(url).hostname or ""), merged["base_url"][1])
     try:
         fields = TargetFields(**{key: value for key, (value, _) in merged.items() if value is not None})
     except ValidationError as error:
@@ -177,15 +179,3 @@ def _overlay(target: Target, arguments: dict[str, Any]) -> Target:
     merged: dict[str, tuple[Any, str]] = {k: (v, "argument") for k, v in arguments.items()}
     own = {k: (getattr(target, k), target.origins.get(k, "default")) for k in FIELDS}
     return _build(target.name, _merge([merged, own]) if arguments else own)
-
-
-def provider_at(url: str) -> str:
-    """The provider whose documented address is on this host; `openai_compatible` for any other."""
-    from specclient_providers import provider_names, registry
-
-    host = urlsplit(url).hostname or ""
-    for name in provider_names():
-        known = registry.get(name).base_url
-        if known and host == urlsplit(known).hostname and host not in ("localhost", "127.0.0.1", "::1"):
-            return name
-    return "openai_compatible"

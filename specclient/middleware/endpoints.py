@@ -6,24 +6,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from specclient_providers import provider_names
-from specclient_providers.registry import get
-
-UNKNOWN = "openai_compatible"
 LOCAL = "local"
 """Scheme of an address that is answered in this process, and the name of its provider."""
-
-_HOST_ENDINGS = {
-    ".openai.azure.com": "azure",
-    ".cognitiveservices.azure.com": "azure",
-    ".services.ai.azure.com": "azure",
-    "-aiplatform.googleapis.com": "vertex",
-    ".api.cerebras.ai": "cerebras",
-    ".api.mistral.ai": "mistral",
-    ".api.openai.com": "openai",
-    ".together.ai": "together",
-}
-"""Hosts that differ by resource or by region."""
 
 _OTHER_COMPLETIONS = ("/fim/completions", "/agents/completions")
 
@@ -56,22 +40,3 @@ def address_of(url: str) -> Address | None:
         model=unquote(model) or None,
         api_version=dict(parse_qsl(parts.query)).get("api-version"),
     )
-
-
-def provider_of(host: str) -> str:
-    """The provider whose documented address has this host; `openai_compatible` for any other host."""
-    known = _hosts().get(host.lower())
-    if known is not None:
-        return known
-    return next((name for end, name in _HOST_ENDINGS.items() if host.lower().endswith(end)), UNKNOWN)
-
-
-@lru_cache(maxsize=1)
-def _hosts() -> dict[str, str]:
-    found: dict[str, str] = {}
-    for name in provider_names():
-        endpoint = get(name)
-        host = urlsplit(endpoint.base_url or "").hostname
-        if host and not endpoint.self_hosted:
-            found.setdefault(host, name)
-    return found

@@ -19,13 +19,13 @@ from specclient.core.timeline import Timeline
 from specclient.middleware import pending
 from specclient.middleware.call import WrappedCall
 from specclient.middleware.context import current_prediction
-from specclient.middleware.endpoints import LOCAL, Address, address_of, provider_of
+from specclient.middleware.endpoints import LOCAL, Address, address_of
 from specclient.middleware.known import Known
 from specclient.middleware.local import Local
 from specclient.middleware.steps import plain_headers
 from specclient.prediction import Prediction
 from specclient.report import Reason
-from specclient_providers import refuses_prediction, resolve
+from specclient_providers import provider_at, refuses_prediction, resolve
 
 if TYPE_CHECKING:
     from specclient.middleware.families import Family
@@ -141,7 +141,7 @@ class Settings:
     def _known(self, address: Address, model: str | None) -> Known:
         options = self.options
         return _resolve(
-            options.provider or provider_of(address.host),
+            options.provider or provider_at(address.host),
             address.model or model,
             address.api,
             address.api_version or (options.target.api_version if options.target else None),

@@ -6,11 +6,20 @@ import re
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 import specclient_providers
-from specclient_providers import UnknownProvider, endpoints, provider_names, register, resolve, unregister
+from specclient_providers import (
+    UnknownProvider,
+    endpoints,
+    provider_at,
+    provider_names,
+    register,
+    resolve,
+    unregister,
+)
 from specclient_providers.answers import NAMES
 from specclient_providers.endpoint import Claim, Endpoint
 from specclient_providers.registry import get
@@ -125,14 +134,47 @@ def test_a_name_like_nothing_is_answered_with_all_names() -> None:
         resolve("qqqqqqqqqqqq")
 
 
+@pytest.mark.parametrize(
+    ("host", "provider"),
+    [
+        ("api.openai.com", "openai"),
+        ("API.OpenAI.com", "openai"),
+        ("eu.api.openai.com", "openai"),
+        ("r.openai.azure.com", "azure"),
+        ("r.cognitiveservices.azure.com", "azure"),
+        ("europe-west4-aiplatform.googleapis.com", "vertex"),
+        ("generativelanguage.googleapis.com", "gemini"),
+        ("bedrock-runtime.us-east-1.amazonaws.com", "bedrock"),
+        ("s3.amazonaws.com", "openai_compatible"),
+        ("api.together.ai", "together"),
+        ("api.together.xyz", "together"),
+        ("adb-1.2.azuredatabricks.net", "databricks"),
+        ("openai.com.evil.example", "openai_compatible"),
+        ("localhost", "openai_compatible"),
+        ("127.0.0.1", "openai_compatible"),
+        ("", "openai_compatible"),
+    ],
+)
+def test_a_host_tells_the_endpoint(host: str, provider: str) -> None:
+    assert provider_at(host) == provider
+
+
+def test_every_hosted_address_is_known_by_its_own_host() -> None:
+    for endpoint in ENDPOINTS:
+        if endpoint.base_url and not endpoint.self_hosted:
+            assert provider_at(urlsplit(endpoint.base_url).hostname or "") == endpoint.name
+
+
 def test_an_application_can_register_an_endpoint_of_its_own() -> None:
     register(Endpoint(name="mine", title="Mine", base_url="https://mine.example/v1"))
     try:
         assert "mine" in provider_names()
         assert resolve("mine").url == "https://mine.example/v1/chat/completions"
+        assert provider_at("mine.example") == "mine"
     finally:
         unregister("mine")
     assert "mine" not in provider_names()
+    assert provider_at("mine.example") == "openai_compatible"
 
 
 def test_a_registered_name_is_lower_case() -> None:

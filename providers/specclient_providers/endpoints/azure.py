@@ -41,6 +41,7 @@ ENDPOINT = Endpoint(
     name="azure",
     title="Azure OpenAI",
     base_url=None,
+    hosts=("*.openai.azure.com", "*.cognitiveservices.azure.com", "*.services.ai.azure.com"),
     key_env=("AZURE_OPENAI_API_KEY",),
     telemetry_name="azure.ai.openai",
     auth=Auth("api-key", ""),

@@ -13,6 +13,7 @@ ENDPOINT = Endpoint(
     name="bedrock",
     title="Amazon Bedrock",
     base_url=None,
+    hosts=("bedrock-runtime.*.amazonaws.com",),
     key_env=("AWS_BEARER_TOKEN_BEDROCK",),
     telemetry_name="aws.bedrock",
     api_prefix="/openai/v1",

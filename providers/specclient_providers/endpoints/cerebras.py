@@ -34,6 +34,7 @@ ENDPOINT = Endpoint(
     name="cerebras",
     title="Cerebras",
     base_url="https://api.cerebras.ai/v1",
+    hosts=("*.api.cerebras.ai",),
     key_env=("CEREBRAS_API_KEY",),
     prediction=(
         PredictionRule(

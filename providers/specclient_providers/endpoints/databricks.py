@@ -13,6 +13,7 @@ ENDPOINT = Endpoint(
     name="databricks",
     title="Databricks",
     base_url=None,
+    hosts=("*.cloud.databricks.com", "*.azuredatabricks.net", "*.gcp.databricks.com"),
     key_env=("DATABRICKS_TOKEN",),
     api_prefix="/serving-endpoints",
     no_prediction=Claim(

@@ -22,6 +22,7 @@ ENDPOINT = Endpoint(
     name="mistral",
     title="Mistral AI",
     base_url="https://api.mistral.ai/v1",
+    hosts=("*.api.mistral.ai",),
     key_env=("MISTRAL_API_KEY",),
     telemetry_name="mistral_ai",
     prediction=(

@@ -54,6 +54,7 @@ ENDPOINT = Endpoint(
     name="openai",
     title="OpenAI",
     base_url="https://api.openai.com/v1",
+    hosts=("*.api.openai.com",),
     key_env=("OPENAI_API_KEY",),
     prediction=(
         PredictionRule(

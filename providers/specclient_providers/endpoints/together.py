@@ -11,6 +11,7 @@ ENDPOINT = Endpoint(
     name="together",
     title="Together AI",
     base_url="https://api.together.xyz/v1",
+    hosts=("*.together.ai",),
     key_env=("TOGETHER_API_KEY",),
     telemetry_name="together_ai",
     no_prediction=Claim("undocumented", "together 3.1.1, types/chat/completion_create_params.py", CHECKED),

@@ -11,6 +11,7 @@ ENDPOINT = Endpoint(
     name="vertex",
     title="Google Vertex AI",
     base_url=None,
+    hosts=("*-aiplatform.googleapis.com",),
     key_env=("VERTEX_ACCESS_TOKEN",),
     telemetry_name="gcp.vertex_ai",
     no_prediction=Claim("undocumented", "google-genai 3.6.1, types.py", CHECKED),
