@@ -16,6 +16,7 @@ from specclient_engine.api import (
 )
 from specclient_engine.handle import Mailbox
 from specclient_engine.sampling import Row, Sampler, logprobs
+from specclient_engine.slot_pool import Slot
 from specclient_engine.text import TextStream
 from specclient_engine.verification import Verdict, verify, within_vocabulary
 
@@ -44,7 +45,7 @@ class RequestState:
         self.mailbox = Mailbox()
         self.account = Account(prompt_tokens=len(self.prompt))
         self.sampler = Sampler(request.sampling, self.prompt)
-        self.slot: int | None = None
+        self.slot: Slot | None = None
         self.cached = 0
         self.proposer: Proposer | None = None
         self._eos_ids = frozenset() if request.ignore_eos else tokenizer.eos_ids

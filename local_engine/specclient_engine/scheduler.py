@@ -15,6 +15,7 @@ from specclient_engine.errors import EngineClosed, EngineError, NotEnoughMemory
 from specclient_engine.request_state import NO_DRAFT, RequestState, first_tokens
 from specclient_engine.runner.base import Chunk, ModelRunner, RevealingRunner
 from specclient_engine.sampling import Row
+from specclient_engine.slot_pool import SlotPool
 
 if TYPE_CHECKING:
     import torch
@@ -60,6 +61,7 @@ class Scheduler:
         self._runner = runner
         self._speculation = speculation
         self._prefill_chunk = prefill_chunk
+        self._slots = SlotPool(runner, prefill_chunk)
         self._inbox: SimpleQueue[RequestState | None] = SimpleQueue()
         self._waiting: deque[RequestState] = deque()
         self._running: list[RequestState] = []
@@ -98,6 +100,7 @@ class Scheduler:
         for request in [*self._running, *self._waiting]:
             self._free(request)
             request.mailbox.fail(closed)
+        self._slots.close()
 
     def _take_in(self) -> None:
         """Moves new requests to the waiting line; sleeps while there is nothing to do."""
@@ -121,13 +124,14 @@ class Scheduler:
         while self._waiting and len(self._running) < MAX_RUNNING:
             request = self._waiting[0]
             try:
-                request.slot = self._runner.allocate(request.room)
+                request.slot, reused = self._slots.take(request.prompt, request.room)
             except NotEnoughMemory as error:
                 if self._running:
                     return
                 self._waiting.popleft()
                 request.mailbox.fail(error)
                 continue
+            request.cached = request.account.cached_tokens = reused
             self._running.append(self._waiting.popleft())
 
     def _step(self) -> None:
@@ -219,7 +223,8 @@ class Scheduler:
 
     def _free(self, request: RequestState) -> None:
         if request.slot is not None:
-            self._runner.release(request.slot)
+            # What a failed pass left behind is in doubt, but never counted as cached.
+            self._slots.give_back(request.slot, request.prompt[: request.cached])
             request.slot = None
             self._speculation.release(request)
 
@@ -270,4 +275,4 @@ class _Rows:
 def slot_of(request: RequestState) -> int:
     """The cache slot of a request that runs."""
     assert request.slot is not None
-    return request.slot
+    return request.slot.index

@@ -83,10 +83,10 @@ def test_without_speculation_the_passes_are_those_of_a_plain_loop(
 
 
 def test_a_proposer_without_drafts_costs_no_pass(bench: Bench, recording: RecordingRunner) -> None:
-    bench.plain(list(range(40)), max_tokens=5)
+    bench.plain(list(range(40)), max_tokens=5, ignore_eos=True)
     plain = list(recording.passes)
     recording.passes.clear()
-    answer = bench.ask(list(range(40)), max_tokens=5)
+    answer = bench.ask(list(range(1, 41)), max_tokens=5, ignore_eos=True)
     assert recording.passes == plain
     assert answer.stats.speculation_inactive == "nothing known matched what the model wrote"
 

@@ -1,0 +1,82 @@
+"""Cache slots, with those of ended requests kept a while for prompts that begin alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from specclient_engine.errors import NotEnoughMemory
+from specclient_engine.runner.base import ModelRunner
+
+KEPT = 4
+"""Slots of ended requests that are kept at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A slot of the runner, its room, and the tokens whose keys and values it holds from the start."""
+
+    index: int
+    room: int
+    tokens: Sequence[int] = ()
+
+
+class SlotPool:
+    """Gives out the runner's slots.
+
+    The next edit of a file begins with the same words and the same file: what was computed for them is
+    still right. Only whole pieces of `piece` prompt tokens are reused, so that a prompt's keys and values
+    come from the same passes, to the last bit, whether or not they were reused. What is kept is given up,
+    oldest first, as soon as the memory is needed.
+    """
+
+    def __init__(self, runner: ModelRunner, piece: int) -> None:
+        self._runner = runner
+        self._piece = piece
+        self._kept: list[Slot] = []
+
+    def take(self, prompt: Sequence[int], room: int) -> tuple[Slot, int]:
+        """A slot for `room` positions, and how many of the prompt's tokens are in it already.
+
+        Raises NotEnoughMemory when there is none even after everything kept was given up.
+        """
+        best, reused = None, 0
+        for slot in self._kept:
+            common = self._common(slot.tokens, prompt)
+            if slot.room >= room and common > reused:
+                best, reused = slot, common
+        if best is not None:
+            self._kept.remove(best)
+            return best, reused
+        while True:
+            try:
+                return Slot(self._runner.allocate(room), room), 0
+            except NotEnoughMemory:
+                if not self._kept:
+                    raise
+                self._runner.release(self._kept.pop(0).index)
+
+    def give_back(self, slot: Slot, cached: Sequence[int]) -> None:
+        """The request of `slot` is over; `cached` are the prompt tokens that its passes computed."""
+        whole = len(cached) // self._piece * self._piece
+        if whole == 0 or not self._runner.can_roll_back:
+            self._runner.release(slot.index)
+            return
+        self._kept.append(Slot(slot.index, slot.room, tuple(cached[:whole])))
+        if len(self._kept) > KEPT:
+            self._runner.release(self._kept.pop(0).index)
+
+    def close(self) -> None:
+        """Releases everything kept."""
+        for slot in self._kept:
+            self._runner.release(slot.index)
+        self._kept.clear()
+
+    def _common(self, tokens: Sequence[int], prompt: Sequence[int]) -> int:
+        """Tokens in common from the start, in whole pieces; the prompt's last is never among them."""
+        piece, common = self._piece, 0
+        while common + piece < len(prompt) and common + piece <= len(tokens):
+            if list(tokens[common : common + piece]) != list(prompt[common : common + piece]):
+                break
+            common += piece
+        return common
