@@ -96,6 +96,7 @@ class _Layout:
     body: tuple[tuple[Figure, tuple[tuple[str, list[str]], ...]], ...]
     header: tuple[tuple[Figure, list[str]], ...]
     interesting: frozenset[str]
+    in_choices: frozenset[str]
 
 
 _layouts: dict[int, _Layout] = {}
@@ -119,8 +120,15 @@ def _layout(figures: tuple[Figure, ...]) -> _Layout:
             header.append((figure, outside))
     if len(_layouts) >= 256:
         _layouts.clear()
-    layout = _layouts[id(figures)] = _Layout(figures, tuple(body), tuple(header), frozenset(interesting))
+    in_choices = {keys[2] for _, paths in body for _, keys in paths if keys[0] == "choices"}
+    layout = _Layout(figures, tuple(body), tuple(header), frozenset(interesting), frozenset(in_choices))
+    _layouts[id(figures)] = layout
     return layout
+
+
+def _first(choices: object) -> Mapping[str, Any]:
+    first = choices[0] if isinstance(choices, list) and choices else None
+    return first if isinstance(first, Mapping) else {}
 
 
 class AnswerReader:
@@ -160,7 +168,7 @@ class AnswerReader:
             return
         self._streamed = self._seen or str(obj.get("object", "")).endswith(".chunk")
         self._seen = True
-        if self._layout.interesting.isdisjoint(obj):
+        if not self._may_hold_figures(obj):
             return
         taken: set[str] = set()
         for figure, paths in self._layout.body:
@@ -173,6 +181,16 @@ class AnswerReader:
                 if raw is not None and self._take(figure, raw, path):
                     taken.add(figure.name)
                     break
+
+    def _may_hold_figures(self, obj: Mapping[str, Any]) -> bool:
+        """A quick look: most chunks of a stream hold text and nothing else."""
+        layout = self._layout
+        for key in layout.interesting:
+            if obj.get(key) is not None and (
+                key != "choices" or layout.in_choices.intersection(_first(obj[key]))
+            ):
+                return True
+        return False
 
     def result(self, elapsed: float | None = None) -> Reading:
         """The figures so far. `elapsed` is the call's length in seconds as the caller saw it, if known:

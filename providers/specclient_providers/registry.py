@@ -46,17 +46,27 @@ def get(name: str) -> Endpoint:
     with _lock:
         if name in _registered:
             return _registered[name]
+    if name.isidentifier() and name == name.lower():
+        place = f"{endpoints.__name__}.{name}"
+        try:
+            endpoint: Endpoint = importlib.import_module(place).ENDPOINT
+        except ModuleNotFoundError as error:
+            if error.name != place:  # a module of ours that lacks what it imports
+                raise
+        else:
+            return endpoint
+    raise UnknownProvider(_not_known(name))
+
+
+def _not_known(name: str) -> str:
     names = provider_names()
-    if name not in names:
-        close = difflib.get_close_matches(name.lower().replace("-", "_"), names, n=3, cutoff=0.5)
-        close += [known for known in names if known in name.lower() and known not in close]
-        hint = f"Did you mean {' or '.join(close)}?" if close else f"Known are {', '.join(names)}."
-        raise UnknownProvider(
-            f"No provider is called {name!r}. {hint} For any other OpenAI-compatible address use "
-            f"provider 'openai_compatible' with a base_url."
-        )
-    endpoint: Endpoint = importlib.import_module(f"{endpoints.__name__}.{name}").ENDPOINT
-    return endpoint
+    close = difflib.get_close_matches(name.lower().replace("-", "_"), names, n=3, cutoff=0.5)
+    close += [known for known in names if known in name.lower() and known not in close]
+    hint = f"Did you mean {' or '.join(close)}?" if close else f"Known are {', '.join(names)}."
+    return (
+        f"No provider is called {name!r}. {hint} For any other OpenAI-compatible address use provider "
+        f"'openai_compatible' with a base_url."
+    )
 
 
 @lru_cache(maxsize=512)
