@@ -96,7 +96,8 @@ class _Layout:
     body: tuple[tuple[Figure, tuple[tuple[str, list[str]], ...]], ...]
     header: tuple[tuple[Figure, list[str]], ...]
     interesting: frozenset[str]
-    in_choices: frozenset[str]
+    in_choices: frozenset[str] | None
+    """Keys of the first choice that hold figures; None when other choices have to be looked at too."""
 
 
 _layouts: dict[int, _Layout] = {}
@@ -120,8 +121,10 @@ def _layout(figures: tuple[Figure, ...]) -> _Layout:
             header.append((figure, outside))
     if len(_layouts) >= 256:
         _layouts.clear()
-    in_choices = {keys[2] for _, paths in body for _, keys in paths if keys[0] == "choices"}
-    layout = _Layout(figures, tuple(body), tuple(header), frozenset(interesting), frozenset(in_choices))
+    choices = [keys for _, paths in body for _, keys in paths if keys[0] == "choices"]
+    in_first = all(len(keys) > 2 and keys[1] == "0" for keys in choices)
+    in_choices = frozenset(keys[2] for keys in choices) if in_first else None
+    layout = _Layout(figures, tuple(body), tuple(header), frozenset(interesting), in_choices)
     _layouts[id(figures)] = layout
     return layout
 
@@ -184,11 +187,12 @@ class AnswerReader:
 
     def _may_hold_figures(self, obj: Mapping[str, Any]) -> bool:
         """A quick look: most chunks of a stream hold text and nothing else."""
-        layout = self._layout
-        for key in layout.interesting:
-            if obj.get(key) is not None and (
-                key != "choices" or layout.in_choices.intersection(_first(obj[key]))
-            ):
+        keys, in_choices = self._layout.interesting, self._layout.in_choices
+        for key in keys:
+            value = obj.get(key)
+            if value is None:
+                continue
+            if key != "choices" or in_choices is None or in_choices.intersection(_first(value)):
                 return True
         return False
 

@@ -87,6 +87,13 @@ def test_every_field_reaches_the_facts() -> None:
     assert reader.result().queue.seconds == 0.25  # type: ignore[union-attr]
 
 
+def test_a_figure_may_stand_in_any_choice() -> None:
+    facts = corrected("vllm", figures={"queue": {"paths": ["choices.1.wait"], "unit": "s"}})
+    reader = AnswerReader(facts)
+    reader.event({"choices": [{}, {"wait": 0.5}]})
+    assert reader.result().queue.seconds == 0.5  # type: ignore[union-attr]
+
+
 def test_no_field_is_missing_from_this_test() -> None:
     """A new field of Overrides has to be added to the test above."""
     assert set(Overrides.model_fields) == {
