@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
+from itertools import accumulate
+from operator import mul
 
 from specclient_engine.api import CostModel, Draft
 
@@ -49,6 +51,9 @@ class DraftLengthPolicy:
     @staticmethod
     def _by_gain(requests: Sequence[tuple[Draft, int]], room: int) -> list[tuple[int, float]]:
         """The first `room` draft tokens of all requests by falling chance of being reached and right."""
+        if len(requests) == 1:
+            survival = accumulate(requests[0][0].confidence[: max(0, room)], mul)
+            return [(0, chance) for chance in survival]
         heap = []
         for index, (draft, _) in enumerate(requests):
             if draft.confidence:

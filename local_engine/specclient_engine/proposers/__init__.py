@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from specclient_engine.api import Proposer, Tokenizer
 from specclient_engine.proposers.acceptance import AcceptanceTable
 from specclient_engine.proposers.composite import CompositeProposer
+from specclient_engine.proposers.follower import TextFollower
+from specclient_engine.proposers.vocabulary import Vocabulary
 
 __all__ = ["AcceptanceTable", "CompositeProposer", "build_proposer"]
 
@@ -20,7 +22,10 @@ def build_proposer(
 ) -> Proposer:
     """The proposer of one request: its predictions, then repetition of prompt and output.
 
-    `table` carries learnt acceptance from request to request; None starts from the priors.
+    `table` carries learnt acceptance from request to request; None starts from the priors. After a
+    prediction the end of the answer is expected, as the end token that the prompt itself last used.
     """
-    known = [tokenizer.encode(text) for text in predictions if text]
-    return CompositeProposer(prompt_ids, known, table if table is not None else AcceptanceTable())
+    vocabulary = Vocabulary(tokenizer)
+    end = next((token for token in reversed(prompt_ids) if token in tokenizer.eos_ids), None)
+    followers = [TextFollower(text, tokenizer, vocabulary, end) for text in predictions if text]
+    return CompositeProposer(prompt_ids, followers, AcceptanceTable() if table is None else table, vocabulary)

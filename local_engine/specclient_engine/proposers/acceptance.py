@@ -1,87 +1,102 @@
 """How often each kind of guess came true: the learnt side of choosing and trusting drafts.
 
-A guess is described by a key (its source first, then small integers such as the bucketed length of the
-match). Rates are Beta-smoothed towards a prior and forget slowly, so that a change of text is noticed.
-Guesses are scored against what the target wrote whether or not they were drafted: learning that a
-source is useless, or useful again, costs no verification.
+A guess is described by a key: its kind first, then small integers such as the bucketed length of the
+match. Rates are Beta-smoothed towards the rate of the shorter key (then of the priors), and forget
+slowly, so that a change of text is noticed. Guesses are scored against what the target wrote whether or
+not they were drafted: learning that a source is useless, or useful again, costs no verification.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
+
+from specclient_engine.proposers.blend import Blend
+from specclient_engine.proposers.priors import BLEND, RATES
 
 Key = tuple[str | int, ...]
 
-STRENGTH = 6.0
-"""Weight of the prior, in observations."""
-MEMORY = 160.0
+STRENGTH = 4.0
+"""Weight of the rate that a new key starts from, in observations."""
+MEMORY = 250.0
 """Observations after which older ones count half."""
+ENOUGH = 40.0
+"""Observations after which a key no longer teaches the shorter key that it starts from."""
 DEFAULT_RATE = 0.3
-"""Prior rate of a key that no prior names."""
+"""Rate of a guess of which nothing is known."""
+STEPS = (0, 1, 2, 3, 4, 5, 5, 6, 6, 6, *(7,) * 6, *(8,) * 16, *(9,) * 32, *(10,) * 64, *(11,) * 128)
 
 
 def bucket(value: int) -> int:
-    """0, 1, 2, 3, 4, then growing steps: 5-6, 7-9, 10-15, 16-31, 32-63, 64-."""
-    if value < 5:
-        return max(0, value)
-    if value < 16:
-        return 5 if value < 7 else 6 if value < 10 else 7
-    return 8 if value < 32 else 9 if value < 64 else 10
+    """0 to 4 as they are, then 5-6, 7-9, 10-15, 16-31, 32-63, 64-127, 128-255 and 256 up: 0..12."""
+    return STEPS[value] if value < 256 else 12
 
 
 class AcceptanceTable:
-    """Rates by key; share one between requests to carry over what was learnt. Not thread-safe."""
+    """Rates by key; share one between requests to carry over what was learnt. Not thread-safe.
 
-    __slots__ = ("_counts", "_priors")
+    `priors` maps keys of any length to rates that hold until something is observed; `blend` is learnt
+    beside the rates. None stands for what comes with the package.
+    """
 
-    def __init__(self, priors: Mapping[Key, float] | None = None) -> None:
-        self._priors = dict(priors or {})
+    __slots__ = ("_counts", "_priors", "blend")
+
+    def __init__(self, priors: Mapping[Key, float] | None = None, blend: Blend | None = None) -> None:
+        self._priors = _shipped_rates() if priors is None else dict(priors)
         self._counts: dict[Key, list[float]] = {}
+        self.blend = Blend(BLEND) if blend is None else blend
 
     def rate(self, key: Key) -> float:
-        """Estimated probability that a guess of this kind is right, strictly between 0 and 1."""
-        entry = self._counts.get(key)
-        if entry is None:
-            entry = self._open(key)
+        """Estimated probability that a guess of this kind is right."""
+        entry = self._counts.get(key) or self._open(key)
         return entry[0] / entry[1]
 
     def _open(self, key: Key) -> list[float]:
         prior = self._priors.get(key)
-        shorter = key
-        while prior is None and len(shorter) > 1:
-            shorter = shorter[:-1]
-            prior = self._priors.get(shorter)
         if prior is None:
-            prior = DEFAULT_RATE
-        entry = [prior * STRENGTH, STRENGTH]
-        self._counts[key] = entry
+            prior = self.rate(key[:-1]) if len(key) > 1 else DEFAULT_RATE
+        entry = self._counts[key] = [prior * STRENGTH, STRENGTH]
         return entry
 
     def update(self, key: Key, hit: bool) -> None:
         """Count one guess of this kind."""
-        entry = self._counts.get(key)
-        if entry is None:
-            entry = self._open(key)
-        if entry[1] > MEMORY:
-            entry[0] *= 0.5
-            entry[1] *= 0.5
-        if hit:
-            entry[0] += 1.0
-        entry[1] += 1.0
+        while key:
+            entry = self._counts.get(key) or self._open(key)
+            if entry[1] > MEMORY:
+                entry[0] *= 0.5
+                entry[1] *= 0.5
+            if hit:
+                entry[0] += 1.0
+            entry[1] += 1.0
+            if entry[1] > ENOUGH:
+                return
+            key = key[:-1]
 
-    def to_dict(self) -> dict[str, list[float]]:
-        """Plain data: key parts joined by `/`, each with (hits, tries)."""
-        return {"/".join(map(str, key)): list(entry) for key, entry in self._counts.items()}
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data: `counts` by key (parts joined by `/`) as (hits, tries), and `blend`."""
+        counts = {"/".join(map(str, key)): list(entry) for key, entry in self._counts.items()}
+        return {"counts": counts, "blend": self.blend.to_dict()}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], priors: Mapping[Key, float] | None = None) -> AcceptanceTable:
+    def from_dict(cls, data: Mapping[str, Any]) -> AcceptanceTable:
         """Read what `to_dict` wrote; raises ValueError on anything else."""
-        table = cls(priors)
-        for name, pair in data.items():
-            hits, tries = float(pair[0]), float(pair[1])
-            if not 0 <= hits <= tries or tries <= 0:
-                raise ValueError(f"acceptance entry {name!r} is not (hits, tries); delete the saved table")
-            key = tuple(int(part) if part.lstrip("-").isdigit() else part for part in name.split("/"))
-            table._counts[key] = [hits, tries]
+        try:
+            table = cls(blend=Blend.from_dict(data["blend"]))
+            for name, (hits, tries) in data["counts"].items():
+                if not 0 <= float(hits) <= float(tries) or float(tries) <= 0:
+                    raise ValueError(f"entry {name!r} is not (hits, tries)")
+                table._counts[parse_key(name)] = [float(hits), float(tries)]
+        except (KeyError, TypeError, AttributeError, ValueError) as problem:
+            raise ValueError(f"not an acceptance table: {problem}; delete the saved table") from problem
         return table
+
+
+@cache
+def _shipped_rates() -> Mapping[Key, float]:
+    return {parse_key(name): rate for name, rate in RATES.items()}
+
+
+def parse_key(name: str) -> Key:
+    """The key that `AcceptanceTable.to_dict` wrote as `name`."""
+    return tuple(int(part) if part.isdigit() else part for part in name.split("/"))

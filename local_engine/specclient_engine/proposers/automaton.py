@@ -8,10 +8,12 @@ in edited text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 RECENT_HOPS = 16
 """How many suffix links a new token's position is written to: a bound, so that runs stay linear."""
+CATCH_UP = 64
+"""Longest match that is remembered when a walk leaves a passage that it went along in one go."""
 
 
 class SuffixAutomaton:
@@ -104,14 +106,24 @@ class SuffixAutomaton:
         return self._recent[state]
 
 
+def agreement(ours: Sequence[int], start: int, theirs: Sequence[int], their_start: int, size: int) -> int:
+    """Length of the common beginning of ours[start:] and theirs[their_start:], at most `size`."""
+    one, other = ours[start : start + size], theirs[their_start : their_start + size]
+    if one == other:
+        return len(one)
+    pairs = zip(one, other, strict=False)
+    return next((index for index, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+
+
 class Walker:
     """The longest match of a hypothetical continuation, without changing the automaton."""
 
-    __slots__ = ("_automaton", "_state", "end", "length")
+    __slots__ = ("_automaton", "_behind", "_state", "end", "length")
 
     def __init__(self, automaton: SuffixAutomaton, state: int, length: int, end: int) -> None:
         self._automaton = automaton
         self._state = state
+        self._behind = False
         self.length = length
         self.end = end
 
@@ -120,9 +132,38 @@ class Walker:
         text = self._automaton.text
         return text[self.end] if self.length and self.end < len(text) else None
 
+    def upcoming(self, size: int) -> list[int]:
+        """Up to `size` tokens that followed the match, before any separator (a negative token)."""
+        block = self._automaton.text[self.end : self.end + size]
+        stop = next((index for index, token in enumerate(block) if token < 0), len(block))
+        return block[:stop]
+
+    def agreement(self, tokens: Sequence[int], start: int, size: int) -> int:
+        """How many of tokens[start : start + size] the text after the match repeats."""
+        return agreement(tokens, start, self._automaton.text, self.end, size)
+
+    def follow(self, tokens: Sequence[int], start: int, size: int) -> None:
+        """Continue with tokens[start : start + size]: in one go where the match goes on likewise."""
+        common = self.agreement(tokens, start, size) if self.length else 0
+        if common:
+            self.end += common
+            self.length += common
+            self._behind = True
+        for token in tokens[start + common : start + size]:
+            self.step(token)
+
     def step(self, token: int) -> None:
         """Continue with `token`."""
+        if self._behind:
+            self._catch_up()
         text = self._automaton.text
         follows = self.length and self.end < len(text) and text[self.end] == token
         self._state, self.length = self._automaton.step(self._state, self.length, token)
         self.end = self.end + 1 if follows else self._automaton.end_of(self._state)
+
+    def _catch_up(self) -> None:
+        """Find the state of the match after going along it without the automaton."""
+        state, length = 0, 0
+        for token in self._automaton.text[self.end - min(self.length, CATCH_UP) : self.end]:
+            state, length = self._automaton.step(state, length, token)
+        self._state, self.length, self._behind = state, length, False

@@ -1,60 +1,111 @@
-"""A place in a known text that is kept, lost and found again while the target writes its own version."""
+"""A place in a known text: kept while the target copies, and found again after it has edited."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 CONFIRMED = 3
-"""Matching tokens in a row after which losing the place again moves the anchor."""
+"""Matching tokens in a row that end a loss: from then on another mismatch is a new edit."""
 LOOK_AHEAD = 4
 LOOK_BACK = 2
+"""How many occurrences of a token on either side of the anchor are tried when the place is lost."""
 LONGEST = 24
+"""Length from which two matches count as equally good."""
+INSIDE, STARTS, BREAKS = 0, 1, 2
+"""Where a token stands: within a line, first of its line, or at a line break itself."""
+PATIENCE = 6
+"""Tokens after which it no longer matters how long ago the place was lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """A position of the known text that may come next, with what the belief in it rests on.
+
+    `kind` is "cursor" (the text is being copied; `feature` is the run so far), or, after a mismatch,
+    "resync" (the end of the output was found near the loss), "substitution" (as many tokens were
+    replaced as written), "insertion" (the text goes on where it was lost), "line" (the rest of the
+    line was replaced).
+    """
+
+    position: int
+    kind: str
+    feature: int
+
+
+@dataclass(frozen=True, slots=True)
+class TokenEdit:
+    """Known tokens [old_start, old_end) became output tokens [new_start, new_end)."""
+
+    old_start: int
+    old_end: int
+    new_start: int
+    new_end: int
 
 
 class KnownText:
-    """A cursor on `tokens`: where the output stands in the known text.
+    """A cursor on `tokens`.
 
-    `cursor` is the position expected next and `run` how many tokens in a row matched up to it; while
-    the place is lost (`run` 0), `anchor` is where it was lost and `lost` how many tokens ago.
+    `cursor` is the position expected next and `run` how many tokens matched in a row up to it. While
+    the place is lost, `lost` counts the tokens since and `anchor` is the position that failed.
+    A mismatch costs a bounded search near the anchor, so following n tokens is O(n log n) at worst.
     """
 
-    __slots__ = ("_where", "anchor", "cursor", "lost", "run", "tokens")
+    __slots__ = ("_lost_at", "_where", "anchor", "cursor", "lost", "places", "run", "tokens")
 
-    def __init__(self, tokens: Sequence[int]) -> None:
+    def __init__(self, tokens: Sequence[int], breaks: Sequence[bool]) -> None:
+        """`breaks[i]` says whether `tokens[i]` holds a line break."""
         self.tokens = list(tokens)
-        self.cursor = 0
-        self.run = 0
-        self.anchor = 0
-        self.lost = 0
+        self.places = [
+            BREAKS if holds else STARTS if before else INSIDE
+            for holds, before in zip(breaks, [True, *breaks], strict=False)
+        ]
+        self.cursor = self.run = self.anchor = self.lost = 0
+        self._lost_at = 0
         self._where: dict[int, list[int]] = {}
+        where = self._where
         for position, token in enumerate(self.tokens):
-            self._where.setdefault(token, []).append(position)
+            places = where.get(token)
+            if places is None:
+                where[token] = [position]
+            else:
+                places.append(position)
 
-    def advance(self, token: int, output: Sequence[int]) -> None:
-        """Follow one more token of the output (`output` ends with it)."""
-        if self.cursor < len(self.tokens) and self.tokens[self.cursor] == token:
+    def follow(self, token: int, output: Sequence[int]) -> TokenEdit | None:
+        """Follow one more output token (`output` ends with it); the edit that this token has settled."""
+        cursor = self.cursor
+        if cursor < len(self.tokens) and self.tokens[cursor] == token:
             self.cursor += 1
             self.run += 1
+            if self.lost == 0:
+                return None
             if self.run >= CONFIRMED:
-                self.lost = 0
-            else:
-                self.lost += self.lost > 0
-            return
+                return self._settle(len(output))
+            self.lost += 1
+            return None
         if self.lost == 0:
-            self.anchor = self.cursor
+            self.anchor = cursor
+            self._lost_at = len(output) - 1
         self.lost += 1
         self.cursor, self.run = self._find(token, output)
+        return None
+
+    def _settle(self, size: int) -> TokenEdit:
+        self.lost = 0
+        copied = min(self.run, self.cursor - self.anchor, size - self._lost_at)
+        copied = max(copied, 0)
+        old_end = max(self.anchor, self.cursor - copied)
+        return TokenEdit(self.anchor, old_end, self._lost_at, max(self._lost_at, size - copied))
 
     def _find(self, token: int, output: Sequence[int]) -> tuple[int, int]:
-        """(position after the best match of the output's end, its length) nearest the anchor."""
+        """(position after the best match of the output's end, its length): long and near wins."""
         places = self._where.get(token)
         if not places:
             return len(self.tokens), 0
         middle = bisect_left(places, self.anchor)
-        best, best_score, best_length = len(self.tokens), -1e9, 0
-        for index in range(max(0, middle - LOOK_BACK), min(len(places), middle + LOOK_AHEAD)):
-            place = places[index]
+        best, best_score, best_length = len(self.tokens), float("-inf"), 0
+        for place in places[max(0, middle - LOOK_BACK) : middle + LOOK_AHEAD]:
             length = self._match_length(place, output)
             distance = place - self.anchor
             score = 4.0 * min(length, 8) - (distance if distance >= 0 else -2.0 * distance) ** 0.5
@@ -63,10 +114,50 @@ class KnownText:
         return best, best_length
 
     def _match_length(self, place: int, output: Sequence[int]) -> int:
-        """How many tokens up to `place` equal the end of the output, at most LONGEST."""
-        tokens, size = self.tokens, len(output)
-        longest = min(LONGEST, place + 1, size)
-        length = 0
-        while length < longest and tokens[place - length] == output[size - 1 - length]:
+        tokens, last = self.tokens, len(output) - 1
+        longest = min(LONGEST, place + 1, last + 1)
+        length = 1
+        while length < longest and tokens[place - length] == output[last - length]:
             length += 1
         return length
+
+    def place(self, position: int) -> None:
+        """Put the cursor at `position`, as if the text before it had just been copied."""
+        self.cursor = self.anchor = position
+        self.run = CONFIRMED
+        self.lost = 0
+
+    def guesses(self, line_start: bool) -> list[Guess]:
+        """Positions that may come next; `line_start` says whether the output stands at a line's start."""
+        if not self.lost:
+            return [Guess(self.cursor, "cursor", self.run)] if self.cursor < len(self.tokens) else []
+        size, lost = len(self.tokens), min(self.lost, PATIENCE)
+        found = []
+        if self.run and self.cursor < size:
+            found.append(Guess(self.cursor, "resync", self._resync_feature()))
+        if self.anchor + self.lost < size:
+            found.append(Guess(self.anchor + self.lost, "substitution", lost))
+        if self.anchor < size:
+            at_line = self.anchor == 0 or self.places[self.anchor - 1] == BREAKS
+            found.append(Guess(self.anchor, "insertion", 4 * lost + 2 * line_start + at_line))
+        if line_start:
+            following = self._next_line(self.anchor)
+            if following < size:
+                found.append(Guess(following, "line", lost))
+        return found
+
+    def _next_line(self, position: int) -> int:
+        places, end = self.places, min(len(self.tokens), position + 128)
+        while position < end and places[position] != BREAKS:
+            position += 1
+        return position + 1 if position < end else len(self.tokens)
+
+    def _resync_feature(self) -> int:
+        """Length of the match, whether it is near, whether its last token is rare: 7 x 5 x 4."""
+        run = self.run
+        length = run if run < 3 else 3 if run < 5 else 4 if run < 8 else 5 if run < 16 else 6
+        ahead = self.cursor - self.anchor - self.lost
+        near = 0 if ahead == 0 else 4 if ahead < 0 else 1 if ahead < 4 else 2 if ahead < 16 else 3
+        count = len(self._where[self.tokens[self.cursor - 1]])
+        rare = 0 if count < 2 else 1 if count < 4 else 2 if count < 12 else 3
+        return (length * 5 + near) * 4 + rare

@@ -1,0 +1,87 @@
+"""Short contexts of code: what followed this token, at this indent, in lines that begin like this one.
+
+Where the longest earlier match is only a token or two, these say more than it does. Each context keeps
+its latest successor and how often that was confirmed in a row.
+"""
+
+from __future__ import annotations
+
+from specclient_engine.proposers.vocabulary import BREAK, SPACED, WORD
+
+SHIFT = 20
+"""Bits of a token id in a key; larger ids only make contexts collide, which costs accuracy alone."""
+KINDS = ("token", "indent", "shape")
+ANY_WORD = -1
+
+
+class Line:
+    """Where the output stands in its line.
+
+    `last` is the last token, `indent` the token of the line break before the line, `head` the line's
+    first token, `length` its tokens so far. The shape is the last two tokens with words taken as one.
+    """
+
+    __slots__ = ("_before", "_shape", "head", "indent", "last", "length")
+
+    def __init__(self) -> None:
+        self.last = self.indent = self.head = self.length = 0
+        self._shape = self._before = 0
+
+    def copy(self) -> Line:
+        """An independent copy."""
+        line = Line()
+        line.last, line.indent, line.head, line.length = self.last, self.indent, self.head, self.length
+        line._shape, line._before = self._shape, self._before
+        return line
+
+    def push(self, token: int, flags: int) -> None:
+        """Go on by one token with its `Vocabulary` flags."""
+        self.last = token
+        if not flags & WORD:
+            self._before, self._shape = self._shape, token
+        elif flags & SPACED or self._shape != ANY_WORD:
+            self._before, self._shape = self._shape, ANY_WORD
+        if flags & BREAK:
+            self.indent, self.head, self.length = token, 0, 0
+            return
+        if self.length == 0:
+            self.head = token
+        self.length += 1
+
+    def keys(self) -> tuple[int, int, int]:
+        """The contexts of the next token, in the order of `KINDS`."""
+        last = self.last
+        shape = (self._before << SHIFT) + self._shape
+        return last, (self.indent << SHIFT) + last, (shape << SHIFT) + self.head
+
+
+class LineContexts:
+    """Successors of the contexts seen so far."""
+
+    __slots__ = ("_maps",)
+
+    def __init__(self) -> None:
+        self._maps: tuple[dict[int, list[int]], ...] = tuple({} for _ in KINDS)
+
+    def learn(self, line: Line, token: int) -> None:
+        """`token` followed `line`."""
+        for known, key in zip(self._maps, line.keys(), strict=True):
+            entry = known.get(key)
+            if entry is None:
+                known[key] = [token, 1, 0]
+            elif entry[0] == token:
+                entry[1] += 1
+            elif entry[1] > 1:
+                entry[1] = 1 if entry[1] < 4 else entry[1] // 2
+                entry[2] = 1
+            else:
+                entry[0], entry[2] = token, 1
+
+    def guesses(self, line: Line) -> list[tuple[int, str, int]]:
+        """(token, kind of context, how settled its successor is: 1..10) for each context seen before."""
+        found = []
+        for kind, known, key in zip(KINDS, self._maps, line.keys(), strict=True):
+            entry = known.get(key)
+            if entry is not None:
+                found.append((entry[0], kind, min(entry[1], 5) * 2 - entry[2]))
+        return found
