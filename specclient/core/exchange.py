@@ -113,7 +113,15 @@ class Body:
             events = self._reader.feed(block)
         except ValueError as error:
             raise APIResponseValidationError(f"The stream cannot be read: {error}.") from None
-        return [value for _, data in events if (value := _parse_event(data)) is not None]
+        objects: list[Any] = []
+        for _, data in events:
+            try:
+                value = from_json(data)
+            except ValueError:
+                value = _no_object(data)
+            if value is DONE or isinstance(value, dict):
+                objects.append(value)
+        return objects
 
     def end(self) -> list[Any]:
         """The objects that only the end of the body completes."""
@@ -121,7 +129,7 @@ class Body:
             return []
         content = b"".join(self._pieces)
         try:
-            return [json.loads(content)]
+            return [_json(content)]
         except ValueError:
             raise APIResponseValidationError(_no_json(content, self._html)) from None
 
@@ -151,18 +159,25 @@ class ErrorBody(Body):
         return self._left <= 0
 
 
-def _parse_event(data: bytes) -> Any:
+def _json(data: bytes) -> Any:
+    """JSON by the fast reader, or by the standard one, which also takes half a surrogate pair."""
+    try:
+        return from_json(data)
+    except ValueError:
+        return json.loads(data)
+
+
+def _no_object(data: bytes) -> Any:
+    """What an event's data means that is not JSON."""
     if data.startswith(b"[DONE]"):
         return DONE
+    if data.startswith(b":"):  # a comment that a proxy wrapped into a data line
+        return None
     try:
-        value = from_json(data)
+        return json.loads(data)
     except ValueError:
-        if data.startswith(b":"):  # a comment that a proxy wrapped into a data line
-            return None
-        raise APIResponseValidationError(
-            f"The stream holds an event of {len(data)} bytes that is not JSON."
-        ) from None
-    return value if isinstance(value, dict) else None
+        size = len(data)
+    raise APIResponseValidationError(f"The stream holds an event of {size} bytes that is not JSON.")
 
 
 def _no_json(content: bytes, html: bool) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import ssl
 import threading
-from collections.abc import AsyncGenerator, Iterable, Mapping
-from typing import Any
+from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 import httpcore
@@ -175,7 +175,7 @@ class AsyncHttpExchange:
         self.wire = wire
         self.stats: Any = None
         self._response = response
-        self._blocks = response.aiter_stream()
+        self._blocks = aiter(cast(AsyncIterable[bytes], response.stream))
         self._body: Body | None = None
         self._ended = False
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 import weakref
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import httpcore
 
@@ -131,7 +131,7 @@ class HttpExchange:
         self.wire = wire
         self.stats: Any = None
         self._response = response
-        self._blocks = response.iter_stream()
+        self._blocks = iter(cast(Iterable[bytes], response.stream))
         self._body: Body | None = None
         self._ended = False
 

@@ -348,3 +348,8 @@ def test_a_repeated_stream_that_differs_is_an_error(door: SyncDoor, waits: list[
     with pytest.raises(specclient.IncompleteStreamError, match="differs") as caught:
         door.read(max_retries=1)
     assert caught.value.partial == "Hel"
+
+
+def test_half_a_surrogate_pair(door: SyncDoor) -> None:
+    door.server.play(sse(b'data: {"choices": [{"delta": {"content": "\\ud83d"}}]}\n\n', chunk("a"), finish()))
+    assert door.text() == "\ud83da"
