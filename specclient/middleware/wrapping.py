@@ -27,6 +27,7 @@ def wrap(
     target: str | None = None,
     provider: str | None = None,
     on_unsupported: Literal["withhold", "error", "local"] | None = None,
+    put_in_prompt: bool | None = None,
     overrides: Mapping[str, Any] | None = None,
     strict: bool = False,
     tracing: TracingOptions = DEFAULT_OPTIONS,
@@ -41,15 +42,15 @@ def wrap(
 
     The endpoint is known by the host of the request; `provider` names it where the host cannot (a proxy,
     a server of your own), `target` takes both, and the policy, from the configuration. `on_unsupported`
-    says what becomes of a prediction that the endpoint does not document; `overrides` correct the facts
-    about it. With `strict`, a fault inside specclient is an error instead of a call without it.
+    says what becomes of a prediction that the endpoint does not document, `put_in_prompt` allows adding it
+    to the messages of a server that drafts from them; `overrides` correct the facts about the endpoint. With `strict`, a fault inside specclient is an error instead of a call without it.
     A client with `base_url="local://"` is answered in this process, by the engine of the model that the
     request names; `engine` is a loaded one, `local` takes `dtype`, `device`, `draft_model`, `max_context`.
 
     Raises TypeError for an object that is no such client, and ConfigError if it is wrapped already with
     other options.
     """
-    chosen = _options(target, provider, on_unsupported, overrides, strict, local)
+    chosen = _options(target, provider, on_unsupported, put_in_prompt, overrides, strict, local)
     found = http_clients(sdk)
     for _, client in found:
         existing = _settings_of(client)
@@ -80,6 +81,7 @@ def _options(
     target: str | None,
     provider: str | None,
     on_unsupported: Literal["withhold", "error", "local"] | None,
+    put_in_prompt: bool | None,
     overrides: Mapping[str, Any] | None,
     strict: bool,
     local: Mapping[str, Any],
@@ -93,6 +95,7 @@ def _options(
     if configured is not None:
         provider = configured.provider
         on_unsupported = on_unsupported or configured.on_unsupported
+        put_in_prompt = configured.put_in_prompt if put_in_prompt is None else put_in_prompt
         overrides = configured.overrides if overrides is None else overrides
         local = {name: value for name, value in configured.engine.items() if value is not None}
     return Options(
