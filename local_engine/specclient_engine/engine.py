@@ -109,7 +109,7 @@ class Engine:
         if limit < 1:
             self._refuse(len(request.prompt_ids))
         state = RequestState(request, self.tokenizer, limit)
-        handle = Handle(state.mailbox)
+        handle = Handle(state.mailbox, self)
         self._scheduler.submit(state)
         return handle
 

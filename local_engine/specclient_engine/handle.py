@@ -100,8 +100,10 @@ class Handle:
     request, if it did not end well.
     """
 
-    def __init__(self, mailbox: Mailbox) -> None:
+    def __init__(self, mailbox: Mailbox, engine: object = None) -> None:
         self._mailbox = mailbox
+        # An engine that nobody else holds must last as long as its requests are read.
+        self._engine = engine
         weakref.finalize(self, mailbox.cancel).atexit = False
 
     @property

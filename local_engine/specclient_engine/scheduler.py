@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from queue import Empty, SimpleQueue
 from threading import RLock
 from time import perf_counter, perf_counter_ns
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from specclient_engine.api import CostModel, Draft, Proposer, Step
 from specclient_engine.errors import EngineClosed, EngineError, NotEnoughMemory
-from specclient_engine.request_state import NO_DRAFT, RequestState, first_tokens
+from specclient_engine.request_state import NO_DRAFT, Choose, ReadRow, RequestState, first_tokens
 from specclient_engine.runner.base import Chunk, ModelRunner, RevealingRunner
 from specclient_engine.sampling import Row
 from specclient_engine.slot_pool import SlotPool
@@ -156,7 +157,7 @@ class Scheduler:
             self._finish_prefill(prefilling, chunks[-1], rows)
         offset = 0
         for request, draft, chunk in zip(decoding, drafts, chunks, strict=False):
-            self._post(request, request.take(draft, *rows.readers(request, offset)))
+            self._post(request, request.take(draft, *rows.readers(request, offset, chunk.rows_wanted)))
             offset += chunk.rows_wanted
 
     def _show_hidden(self, requests: Sequence[RequestState], chunks: Sequence[Chunk]) -> None:
@@ -205,7 +206,7 @@ class Scheduler:
         request.cached += len(chunk.tokens)
         if request.cached == len(request.prompt):
             request.account.first_token = perf_counter_ns()
-            self._post(request, request.take(NO_DRAFT, *rows.readers(request, rows.count - 1)))
+            self._post(request, request.take(NO_DRAFT, *rows.readers(request, rows.count - 1, 1)))
 
     def _post(self, request: RequestState, step: Step) -> None:
         """Hands a step to the reader; the cache of a request that ends is free before it hears of it."""
@@ -248,28 +249,26 @@ class _Rows:
     def __init__(self, logits: torch.Tensor) -> None:
         self._logits = logits
         self.count = logits.shape[0]
-        self._host = logits.numpy() if logits.device.type == "cpu" else None
-        self._best = logits.argmax(dim=-1).tolist() if self._host is None and self.count else []
+        self._on_host = logits.device.type == "cpu"
+        self._best = logits.argmax(dim=-1).tolist() if self.count and not self._on_host else []
 
-    def row(self, index: int) -> Row:
-        """One row, on the host."""
-        return self._host[index] if self._host is not None else self._logits[index].cpu().numpy()
+    def readers(self, request: RequestState, first: int, count: int) -> tuple[Choose, ReadRow]:
+        """How `request`, which has `count` rows from `first` on, chooses from a row, and reads a row."""
 
-    def best(self, index: int) -> int:
-        """Where the row is highest; the first of equals."""
-        return int(self._host[index].argmax()) if self._host is not None else int(self._best[index])
+        @cache
+        def block() -> Row:
+            return self._logits[first : first + count].cpu().numpy()
 
-    def readers(
-        self, request: RequestState, offset: int
-    ) -> tuple[Callable[[int], int], Callable[[int], Row]]:
-        """How `request`, whose rows begin at `offset`, chooses a token from a row, and reads the row."""
-        if request.sampler.plain_greedy:
-            return (lambda index: self.best(offset + index)), (lambda index: self.row(offset + index))
-        first = request.generated
-        return (
-            lambda index: request.sampler.choose(self.row(offset + index), first + index),
-            lambda index: self.row(offset + index),
-        )
+        def row(index: int) -> Row:
+            rows = block()
+            return cast("Row", rows[index])
+
+        if not request.sampler.plain_greedy:
+            generated = request.generated
+            return (lambda index: request.sampler.choose(row(index), generated + index)), row
+        if self._on_host:
+            return (lambda index: int(row(index).argmax())), row
+        return (lambda index: int(self._best[first + index])), row
 
 
 def slot_of(request: RequestState) -> int:

@@ -8,10 +8,12 @@ import threading
 from typing import Any
 
 import pytest
-from engine_kit import Bench, RecordingRunner
+from engine_kit import Bench, ByteTokenizer, FullLength, RecordingRunner, Scripted
 
-from specclient_engine import GenerationRequest, Handle, Step
+from specclient_engine import Engine, GenerationRequest, Handle, Step
+from specclient_engine.cost import CostCurve
 from specclient_engine.handle import Mailbox
+from specclient_engine.scheduler import SpeculationTools
 
 LAST = Step(text="b", token_ids=(2,), finish_reason="stop")
 
@@ -124,3 +126,19 @@ def test_stats_are_there_at_the_end_only(bench: Bench, recording: RecordingRunne
     assert open_stats == [None] * len(open_stats)
     assert handle.stats is not None
     assert handle.stats.completion_tokens == 3
+
+
+def test_a_handle_keeps_its_engine_and_an_engine_without_handles_ends_its_thread(
+    recording: RecordingRunner,
+) -> None:
+    tools = SpeculationTools(lambda _: Scripted(lambda *_: ()), FullLength(), CostCurve([1], [0.1]))
+    engine = Engine(recording, ByteTokenizer(), tools)
+    thread = engine._thread
+    handle = engine.submit(GenerationRequest(prompt_ids=[1, 2], ignore_eos=True, max_tokens=20))
+    del engine
+    gc.collect()
+    assert len(list(handle)) == 20
+    del handle
+    gc.collect()
+    thread.join(10)
+    assert not thread.is_alive()
