@@ -103,7 +103,7 @@ def _parts(report: Report) -> Iterator[Bar]:
     if connect:
         yield Bar("connect", max(sent - connect, 0.0), connect, "client", "client", 1)
     if timing.phases_at is not None:
-        if timing.unattributed:
+        if timing.unattributed and timing.unattributed >= VISIBLE:
             yield Bar("unattributed", sent, timing.unattributed, None, "gap", 1)
         at = timing.phases_at
         for name, phase in _reported(timing):

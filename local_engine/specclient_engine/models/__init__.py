@@ -53,7 +53,7 @@ def locate(model: str | Path, progress: ProgressCallback | None = None) -> Model
         return ModelFiles(path.stem, _converted(path, _identity(path), progress))
     row = known_model(str(model))
     if row is not None:
-        folder = _converted_folder(row.sha256)
+        folder = _converted_folder(row.file, row.sha256)
         if not folder.exists():
             with locked(cache_root() / "downloads" / row.file):
                 file = fetch(row, cache_root() / "downloads", progress)
@@ -70,7 +70,7 @@ def locate(model: str | Path, progress: ProgressCallback | None = None) -> Model
 
 def cached(row: KnownModel) -> Path | None:
     """The converted folder of a known model, or None when it is not there yet."""
-    folder = _converted_folder(row.sha256)
+    folder = _converted_folder(row.file, row.sha256)
     return folder if folder.exists() else None
 
 
@@ -85,8 +85,9 @@ def _folder(path: Path) -> ModelFiles:
     return ModelFiles(path.name, path)
 
 
-def _converted_folder(identity: str) -> Path:
-    return cache_root() / "models" / f"{identity[:16]}-v{_FORMAT}"
+def _converted_folder(file: str, identity: str) -> Path:
+    """Named for people to read, and unique by content and by the conversion's own version."""
+    return cache_root() / "models" / f"{Path(file).stem.lower()}-{identity[:12]}-v{_FORMAT}"
 
 
 def _identity(file: Path) -> str:
@@ -103,7 +104,7 @@ def _identity(file: Path) -> str:
 
 
 def _converted(file: Path, identity: str, progress: ProgressCallback | None) -> Path:
-    folder = _converted_folder(identity)
+    folder = _converted_folder(file.name, identity)
     if folder.exists():
         return folder
     with locked(folder):
