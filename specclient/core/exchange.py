@@ -89,6 +89,7 @@ class Body:
         self._pieces: list[bytes] = []
         self._left = limit
         self._limit = limit
+        self.fault: APIResponseValidationError | None = None
         self._wire = wire
         if self._events and not streamed:
             raise APIResponseValidationError(
@@ -118,7 +119,11 @@ class Body:
             try:
                 value = from_json(data)
             except ValueError:
-                value = _no_object(data)
+                try:
+                    value = _no_object(data)
+                except APIResponseValidationError as error:
+                    self.fault = error  # raised at the next read: what came before it is given first
+                    return objects
             if value is DONE or isinstance(value, dict):
                 objects.append(value)
         return objects

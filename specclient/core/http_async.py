@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 import httpcore
 
+from specclient.core.chunked import ChunkJoiner
 from specclient.core.exchange import DRAIN_BYTES, Body, ErrorBody
 from specclient.core.http import (
     FAULTS,
@@ -33,9 +34,15 @@ class _AsyncStream(httpcore.AsyncNetworkStream):
     def __init__(self, inner: httpcore.AsyncNetworkStream) -> None:
         self._inner = inner
         self._head = b""
+        self._joiner = ChunkJoiner()
 
     async def read(self, max_bytes: int, timeout: Any = None) -> bytes:
-        return await self._inner.read(max_bytes, timeout.read() if isinstance(timeout, Wire) else timeout)
+        if not isinstance(timeout, Wire):
+            return await self._inner.read(max_bytes, timeout)
+        while data := await self._inner.read(max_bytes, timeout.read()):
+            if joined := self._joiner.feed(data):
+                return joined
+        return data
 
     async def write(self, buffer: bytes, timeout: Any = None) -> None:
         if not isinstance(timeout, Wire):
@@ -43,6 +50,7 @@ class _AsyncStream(httpcore.AsyncNetworkStream):
         if timeout.joins_body:
             timeout.joins_body = False
             self._head = buffer
+            self._joiner.reset()
             return None
         if buffer := self._head + buffer:
             self._head = b""
@@ -186,6 +194,8 @@ class AsyncHttpExchange:
             self._body = Body(
                 self.headers, streamed=self.send.streamed, limit=self.send.max_bytes, wire=self.wire
             )
+        if self._body.fault is not None:
+            raise self._body.fault
         try:
             block = await anext(self._blocks, None)
         except FAULTS as error:

@@ -1,0 +1,111 @@
+"""Joins the HTTP chunks that arrived together into one. Pure.
+
+A server sends each event of a stream as an HTTP chunk of its own, and what lies below us spends several
+times longer on an HTTP chunk than we do on an event. Where chunks end has no meaning (RFC 9112 §7.1), so
+those that came in one read are handed on as one. Whatever is not plainly a well-formed chunk is passed on
+as it came, to be judged by the parser below.
+"""
+
+from __future__ import annotations
+
+import re
+
+_CHUNKED = re.compile(rb"\r\ntransfer-encoding:[ \t]*chunked[ \t]*\r\n", re.IGNORECASE)
+_INTERIM = re.compile(rb"HTTP/1\.[01] 1\d\d ")
+_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r\n")
+_LONGEST_HEAD = 100 * 1024
+_LONGEST_SIZE_LINE = 1024
+
+_HEAD, _BODY, _PASS = range(3)
+
+
+class ChunkJoiner:
+    """The bytes of one response, read by read. `reset` before the next one on the same connection."""
+
+    __slots__ = ("_data_end", "_held", "_left", "_state")
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """A new response is about to begin."""
+        self._state = _HEAD
+        self._held = b""
+        self._left = 0
+        self._data_end = False  # the CRLF behind a chunk's data is still to come
+
+    def feed(self, data: bytes) -> bytes:
+        """What to hand on for `data`; empty when it held nothing but the beginning of a size line."""
+        if self._state == _BODY:
+            return self._body(data)
+        return data if self._state == _PASS else self._head(data)
+
+    def _head(self, data: bytes) -> bytes:
+        before = len(self._held)
+        whole = self._held + data
+        end = whole.find(b"\r\n\r\n")
+        if end < 0:
+            self._held = whole
+            if len(whole) > _LONGEST_HEAD:
+                self._state = _PASS
+            return data
+        end += 4
+        head, rest = whole[:end], whole[end:]
+        self._held = b""
+        if _INTERIM.match(head):
+            return head[before:] + (self._head(rest) if rest else b"")
+        if _CHUNKED.search(head) is None:
+            self._state = _PASS
+            return data
+        self._state = _BODY
+        return head[before:] + (self._body(rest) if rest else b"")
+
+    def _body(self, data: bytes) -> bytes:
+        if self._held:
+            data = self._held + data
+            self._held = b""
+        place, size = 0, len(data)
+        if not self._left and not self._data_end:
+            found = _SIZE.match(data)
+            if found and found.end() + int(found[1], 16) + 2 == size and data[-2:] == b"\r\n" and size > 5:
+                return data  # exactly one chunk
+        pieces: list[bytes] = []
+        while place < size:
+            if self._left:
+                piece = data[place : place + self._left]
+                pieces.append(piece)
+                place += len(piece)
+                self._left -= len(piece)
+                self._data_end = not self._left
+                continue
+            if self._data_end:
+                if size - place < 2:
+                    break
+                if data[place : place + 2] != b"\r\n":
+                    self._state = _PASS
+                    # The fault stands where it stood: in place of the data's line end, or after it.
+                    return _chunk(pieces)[:-2] + data[place:] if pieces else b"\r\n" + data[place:]
+                place += 2
+                self._data_end = False
+                continue
+            found = _SIZE.match(data, place)
+            if found is None:
+                if size - place > _LONGEST_SIZE_LINE or b"\n" in data[place:]:
+                    return self._give_up(pieces, data[place:])
+                break
+            self._left = int(found[1], 16)
+            if not self._left:
+                return self._give_up(pieces, data[place:])
+            place = found.end()
+        self._held = data[place:]
+        return _chunk(pieces)
+
+    def _give_up(self, pieces: list[bytes], rest: bytes) -> bytes:
+        """The last chunk, or something strange: hand on the rest as it is, and everything after it."""
+        self._state = _PASS
+        return _chunk(pieces) + rest
+
+
+def _chunk(pieces: list[bytes]) -> bytes:
+    content = b"".join(pieces)
+    return b"%x\r\n%b\r\n" % (len(content), content) if content else b""
