@@ -7,7 +7,7 @@ facts.prediction.supported, facts.prediction.claim.source
 from specclient_providers.answers import AnswerReader, Measure, Reading, Usage
 from specclient_providers.endpoint import Claim, Endpoint, EndpointFacts, PredictionFacts
 from specclient_providers.errors import OverrideError, UnknownProvider
-from specclient_providers.refusal import refuses_prediction
+from specclient_providers.refusal import refuses, refuses_prediction
 from specclient_providers.registry import provider_at, provider_names, register, unregister
 from specclient_providers.resolve import resolve
 
@@ -24,6 +24,7 @@ __all__ = [
     "Usage",
     "provider_at",
     "provider_names",
+    "refuses",
     "refuses_prediction",
     "register",
     "resolve",

@@ -1,4 +1,4 @@
-"""Telling a live refusal of `prediction` from a refusal of anything else.
+"""Telling a live refusal of one request field from a refusal of anything else.
 
 A refusal counts only if the error *names the field*: in its `param`, in a validation `loc`, or in the
 error's own words about a field. A message that merely quotes the request (which may well hold the word)
@@ -11,60 +11,73 @@ import ast
 import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
-FIELDS = ("prediction", "speculation")
+PREDICTION_FIELDS = ("prediction", "speculation")
 _STATUSES = (400, 422)
 _MAX_DEPTH = 6
 _LITERAL_LIMIT = 20_000
 
-_FIELD = r"['\"`]?(?:body\.)?(?:prediction|speculation)['\"`]?(?![\w.])"
 _KIND = r"(?:request\s+)?(?:argument|parameter|property|field|option|input|key|name)"
 _STRANGE = r"(?:unrecogni[sz]ed|unsupported|unknown|unexpected|invalid|extra|additional|disallowed|forbidden)"
 _NOT_ALLOWED = r"not\s+(?:supported|allowed|permitted|available|recogni[sz]ed|valid|a valid)"
 _FILLER = r"(?:\s+(?:supplied|passed|received|name|found|provided|in request|in body))*"
 
-_SAYS_SO = {
-    "a strange argument, then its name": (
-        rf"^{_STRANGE}\s+{_KIND}s?(?:\(s\))?{_FILLER}\s*:?\s*{_FIELD}(?!\s*,)"
-    ),
-    "the name, then that it is not allowed": (
-        rf"^(?:the\s+)?(?:{_KIND})?\s*:?\s*{_FIELD}\s*:?\s+(?:{_KIND}\s+)?(?:is|are|was)\s+"
-        rf"(?:{_NOT_ALLOWED}|{_STRANGE})"
-    ),
-    "JSON schema": (rf"additional propert(?:y|ies)[^()]*\({_FIELD}\s+(?:was|were) unexpected\)"),
-    "protobuf JSON (Google)": (
-        rf"^invalid json payload received\.\s+unknown name {_FIELD}(?:\s+at\s+'[^']*')?\s*:\s*cannot find"
-    ),
-    "Go and serde decoders": (
-        rf"^(?:json:\s*|failed to (?:parse|deserialize)[^:]*:\s*|[\w.]*:?\s*)?unknown field {_FIELD}"
-    ),
-    "pydantic, as a report": rf"^1 validation error for [\w.]+\s+(?:body\.)?{_FIELD}\s+extra inputs",
-    "pydantic, as text": rf"^(?:body\.)?{_FIELD}:\s*extra (?:inputs|fields) (?:are )?not permitted",
-    "the model does not support it": (
-        r"^(?:this|the)\s+model\s+(?:['\"`]?[\w./:-]+['\"`]?\s+)?(?:does not|doesn't)\s+support\s+(?:the\s+)?"
-        rf"(?:{_FIELD}(?:\s+{_KIND})?|predicted outputs?)"
-    ),
-    "a Python call": rf"^[\w.()]*\s*got an unexpected keyword argument {_FIELD}",
-}
-_PATTERNS = tuple(re.compile(pattern, re.IGNORECASE) for pattern in _SAYS_SO.values())
 _PREFIX = re.compile(
     r"^(?:error:\s*)?(?:\d{3}\s+)?(?:(?:bad request|unprocessable entity|validation error)\s*[:.]\s*)?",
     re.IGNORECASE,
 )
+_SAYS_SO = {
+    "a strange argument, then its name": (
+        rf"^{_STRANGE}\s+{_KIND}s?(?:\(s\))?{_FILLER}\s*:?\s*FIELD(?!\s*,)"
+    ),
+    "the name, then that it is not allowed": (
+        rf"^(?:the\s+)?(?:{_KIND})?\s*:?\s*FIELD\s*:?\s+(?:{_KIND}\s+)?(?:is|are|was)\s+"
+        rf"(?:{_NOT_ALLOWED}|{_STRANGE})"
+    ),
+    "JSON schema": (r"additional propert(?:y|ies)[^()]*\(FIELD\s+(?:was|were) unexpected\)"),
+    "protobuf JSON (Google)": (
+        r"^invalid json payload received\.\s+unknown name FIELD(?:\s+at\s+'[^']*')?\s*:\s*cannot find"
+    ),
+    "Go and serde decoders": (
+        r"^(?:json:\s*|failed to (?:parse|deserialize)[^:]*:\s*|[\w.]*:?\s*)?unknown field FIELD"
+    ),
+    "pydantic, as a report": r"^1 validation error for [\w.]+\s+(?:body\.)?FIELD\s+extra inputs",
+    "pydantic, as text": r"^(?:body\.)?FIELD:\s*extra (?:inputs|fields) (?:are )?not permitted",
+    "the model does not support it": (
+        r"^(?:this|the)\s+model\s+(?:['\"`]?[\w./:-]+['\"`]?\s+)?(?:does not|doesn't)\s+support\s+(?:the\s+)?"
+        rf"FIELD(?:\s+{_KIND})?"
+    ),
+    "a Python call": r"^[\w.()]*\s*got an unexpected keyword argument FIELD",
+}
+"""How a message says that a field is the matter; FIELD stands for its name."""
+_FEATURE = re.compile(
+    r"^(?:this|the)\s+model\s+(?:['\"`]?[\w./:-]+['\"`]?\s+)?"
+    r"(?:does not|doesn't)\s+support\s+predicted outputs?",
+    re.IGNORECASE,
+)
+"""The same about predictions, by the name of the feature."""
+
+_INSIDE = frozenset({"messages", "tools", "metadata", "response_format"})
 _OTHER_PARAM_CODES = ("context_length_exceeded", "rate_limit_exceeded")
 
 
 def refuses_prediction(status: int, body: object) -> bool:
     """True when a 400 or 422 says that the field `prediction` (or Fireworks' `speculation`) is the
-    matter, and nothing else is.
+    matter, and nothing else is. See `refuses`."""
+    return refuses(status, body, PREDICTION_FIELDS)
+
+
+def refuses(status: int, body: object, fields: tuple[str, ...]) -> bool:
+    """True when a 400 or 422 says that one of `fields` (keys of the request) is the matter.
 
     `body` is the decoded JSON, or the text. With a list of validation errors every one of them has to
-    name the field: another bad field would still be refused without the prediction.
+    name the field: another bad field would still be refused without it.
     """
     if status not in _STATUSES:
         return False
-    verdicts = list(_verdicts(_decoded(body), 0))
+    verdicts = list(_Errors(fields).verdicts(_decoded(body), 0))
     return bool(verdicts) and all(verdicts)
 
 
@@ -90,53 +103,59 @@ def _python_literal(text: str) -> object:
         return text
 
 
-def _verdicts(node: object, depth: int) -> Iterator[bool]:
-    """One verdict for each error that the body states: is it about the field?"""
-    if depth > _MAX_DEPTH:
-        return
-    if isinstance(node, str):
-        yield _message_names_field(node)
-    elif isinstance(node, list):
-        for item in node:
-            yield from _verdicts(_decoded(item), depth + 1)
-    elif isinstance(node, Mapping):
-        yield from _verdicts_of_object(node, depth)
+@lru_cache(maxsize=64)
+def _patterns(fields: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
+    names = "|".join(re.escape(name) for name in fields)
+    field = rf"['\"`]?(?:body\.)?(?:{names})['\"`]?(?![\w.])"
+    found = [re.compile(said.replace("FIELD", field), re.IGNORECASE) for said in _SAYS_SO.values()]
+    return (*found, _FEATURE) if fields == PREDICTION_FIELDS else tuple(found)
 
 
-def _verdicts_of_object(node: Mapping[str, Any], depth: int) -> Iterator[bool]:
-    loc = node.get("loc")
-    if isinstance(loc, list | tuple):
-        yield _loc_names_field(loc)
-        return
-    param = node.get("param")
-    if isinstance(param, str) and param:
-        yield _is_field(param) and node.get("code") not in _OTHER_PARAM_CODES
-        return
-    for key in ("error", "errors", "detail", "details", "message", "msg", "error_msg"):
-        inner = _decoded(node.get(key))
-        if not inner or (key == "details" and not _looks_like_errors(inner)):
-            continue
-        yield from _verdicts(inner, depth + 1)
-        return
+class _Errors:
+    """Goes through the errors that a body states, whatever their form: is each about the fields?"""
+
+    def __init__(self, fields: tuple[str, ...]) -> None:
+        self.fields = fields
+
+    def verdicts(self, node: object, depth: int) -> Iterator[bool]:
+        if depth > _MAX_DEPTH:
+            return
+        if isinstance(node, str):
+            yield self._named_in_words(node)
+        elif isinstance(node, list):
+            for item in node:
+                yield from self.verdicts(_decoded(item), depth + 1)
+        elif isinstance(node, Mapping):
+            yield from self._in_object(node, depth)
+
+    def _in_object(self, node: Mapping[str, Any], depth: int) -> Iterator[bool]:
+        loc = node.get("loc")
+        if isinstance(loc, list | tuple):
+            yield self._named_in_location([str(part) for part in loc])
+            return
+        param = node.get("param")
+        if isinstance(param, str) and param:
+            yield self._is_one(param) and node.get("code") not in _OTHER_PARAM_CODES
+            return
+        for key in ("error", "errors", "detail", "details", "message", "msg", "error_msg"):
+            inner = _decoded(node.get(key))
+            if not inner or (key == "details" and not _looks_like_errors(inner)):
+                continue
+            yield from self.verdicts(inner, depth + 1)
+            return
+
+    def _named_in_location(self, keys: list[str]) -> bool:
+        """A location is ["body", "prediction"], ["body", "chat", "prediction", "content"], …: the field
+        has to be a key of the request itself, not something inside a message."""
+        return any(key in self.fields for key in keys) and not _INSIDE.intersection(keys)
+
+    def _is_one(self, param: str) -> bool:
+        return param.removeprefix("body.").split(".")[0].split("[")[0] in self.fields
+
+    def _named_in_words(self, text: str) -> bool:
+        line = _PREFIX.sub("", text.strip(), count=1)
+        return any(pattern.search(line) for pattern in _patterns(self.fields))
 
 
 def _looks_like_errors(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(item, Mapping) for item in value)
-
-
-def _loc_names_field(loc: list[Any] | tuple[Any, ...]) -> bool:
-    """A location is ["body", "prediction"], ["body", "chat", "prediction", "content"], …: the field
-    has to be a key of the request itself, not something inside a message."""
-    keys = [str(part) for part in loc]
-    return any(key in FIELDS for key in keys) and not any(
-        key in ("messages", "tools", "metadata", "response_format") for key in keys
-    )
-
-
-def _is_field(param: str) -> bool:
-    return param.removeprefix("body.").split(".")[0].split("[")[0] in FIELDS
-
-
-def _message_names_field(text: str) -> bool:
-    line = _PREFIX.sub("", text.strip(), count=1)
-    return any(pattern.search(line) for pattern in _PATTERNS)

@@ -194,6 +194,7 @@ class Flow:
             self.ledger.notes += plan.reasons
             destination = self.current = local
             plan = self._planned(local)
+        plan = self.ledger.considered(destination, plan)
         call = self.ledger.target(destination, plan, streamed=self.streamed)
         yield from self._until_answered(destination, plan, call, Retries(self._max_retries(destination)))
 
@@ -207,8 +208,8 @@ class Flow:
                 if error.partial:
                     raise
                 waited = 0.0
-                if self._refused(plan, error):
-                    plan = plan.without_prediction(self._learn(destination, plan, error))
+                if (other := self._after_refusal(destination, plan, error)) is not None:
+                    plan = other
                     self.ledger.replanned(plan)
                     continue
                 wait = retries.after(error, self._left())
@@ -245,6 +246,20 @@ class Flow:
             and isinstance(error, APIStatusError)
             and refuses_prediction(error.status_code, error.body)
         )
+
+    def _after_refusal(self, destination: Destination, plan: Plan, error: APIError) -> Plan | None:
+        """The plan without what the endpoint refuses, if that was ours to give up; remembered."""
+        if self._refused(plan, error):
+            return plan.without_prediction(self._learn(destination, plan, error))
+        if not isinstance(error, APIStatusError):
+            return None
+        code = plan.refused_opt_in(error.status_code, error.body)
+        if code is None:
+            return None
+        text = (
+            f"{plan.facts.title} refused {code}, which was switched on for the report; sent again without it."
+        )
+        return plan.without_opt_in(code, Reason(code="refused_live", text=text))
 
     def _learn(self, destination: Destination, plan: Plan, error: APIError) -> Reason:
         status = error.status_code if isinstance(error, APIStatusError) else 400

@@ -5,16 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from specclient.core.draft import PlanDraft
+from specclient.core.learned import Learned
 from specclient_providers.endpoint import OptIn
 
 _ENVELOPE = frozenset({"id", "object", "created", "model", "system_fingerprint", "service_tier", "choices"})
 
 
-def switch_on(draft: PlanDraft) -> None:
-    """Add what makes the endpoint report, where the caller has not spoken about it."""
+def switch_on(draft: PlanDraft, learned: Learned | None) -> None:
+    """Add what makes the endpoint report, where neither the caller nor a live refusal has spoken."""
     stream = draft.body.get("stream") is True
-    for opt in draft.facts.request.opt_ins:
+    facts = draft.facts
+    for opt in facts.request.opt_ins:
         if opt.when == ("plain" if stream else "stream"):
+            continue
+        refused = learned.refused(facts.url, facts.model, key=opt.code) if learned is not None else None
+        if refused is not None:
+            draft.note(f"opt_in_refused:{opt.code}", refused.text, refused.source)
             continue
         if opt.field.startswith("header:"):
             draft.headers[opt.field.removeprefix("header:")] = str(opt.value)

@@ -7,7 +7,7 @@ may be withheld; whatever carries meaning (tools, stop, n, schemas, limits) is s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from specclient.core import opt_ins, route, shaping
@@ -16,7 +16,7 @@ from specclient.core.learned import Learned
 from specclient.errors import ConfigError, PredictionRefusedError
 from specclient.prediction import Prediction
 from specclient.report import Outcome, Reason
-from specclient_providers import EndpointFacts
+from specclient_providers import EndpointFacts, refuses
 
 OnUnsupported = Literal["withhold", "error", "local"]
 
@@ -64,11 +64,12 @@ class Plan:
     """What the caller asked for."""
     reroute_local: bool = False
     corpus: str | None = None
+    learned: Learned | None = field(default=None, repr=False, compare=False)
 
     def without_prediction(self, reason: Reason) -> Plan:
         """The same request after the endpoint refused the prediction: planned anew without it."""
         bare = {key: value for key, value in self.request.items() if key != "prediction"}
-        plan = build_plan(bare, facts=self.facts, prediction=None, policy=self.policy, learned=Learned())
+        plan = build_plan(bare, facts=self.facts, prediction=None, policy=self.policy, learned=self.learned)
         return replace(
             plan,
             outcome="withheld",
@@ -76,6 +77,21 @@ class Plan:
             prediction=self.prediction,
             request=self.request,
             reroute_local=self.policy.on_unsupported == "local",
+        )
+
+    def refused_opt_in(self, status: int, body: object) -> str | None:
+        """The code of a report that we switched on and this error refuses; the caller never asked for it."""
+        for opt in self.facts.request.opt_ins:
+            if opt.code in self.hidden and refuses(status, body, (opt.field.split(".")[0],)):
+                return opt.code
+        return None
+
+    def without_opt_in(self, code: str, reason: Reason) -> Plan:
+        """The same request without that report, here and for as long as the refusal is remembered."""
+        learned = self.learned if self.learned is not None else Learned()
+        learned.remember(self.facts.url, self.facts.model, reason, key=code)
+        return build_plan(
+            self.request, facts=self.facts, prediction=self.prediction, policy=self.policy, learned=learned
         )
 
     def hide(self, event: dict[str, Any]) -> dict[str, Any] | None:
@@ -111,7 +127,7 @@ def build_plan(
     shaping.drop_stray_stream_options(draft)
     shaping.caution(draft)
     if policy.opt_ins:
-        opt_ins.switch_on(draft)
+        opt_ins.switch_on(draft, learned)
     return Plan(
         body=draft.body,
         headers=draft.headers,
@@ -127,6 +143,7 @@ def build_plan(
         request=request,
         reroute_local=draft.outcome == "withheld" and policy.on_unsupported == "local",
         corpus=draft.corpus,
+        learned=learned,
     )
 
 

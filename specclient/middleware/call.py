@@ -100,11 +100,11 @@ class WrappedCall:
 
     @property
     def may_downgrade(self) -> bool:
-        """Whether an error could be about the prediction: it was sent, and not refused before."""
-        return not self._downgraded and self.plan.outcome == "forwarded"
+        """Whether an error could be about what specclient added, and nothing was given up before."""
+        return not self._downgraded and (self.plan.outcome == "forwarded" or bool(self.plan.hidden))
 
     def downgraded(self, status: int, body: bytes) -> bool:
-        """True when the endpoint refused the prediction; the plan is then the one without it."""
+        """True when the endpoint refused the prediction, or a report; the plan is then one without it."""
         try:
             error = from_json(body)
         except ValueError:
@@ -113,10 +113,11 @@ class WrappedCall:
         if plan is None:
             return False
         self._downgraded = True
+        kept = plan.outcome == self.plan.outcome
         self.plan = plan
         self._notable = self.known.notable(plan.hidden)
         self._hides_usage = "include_usage" in plan.hidden
-        self._tried[-1].error = "PredictionRefused"
+        self._tried[-1].error = "ReportRefused" if kept else "PredictionRefused"
         self.timeline.attempt_ended()
         return True
 

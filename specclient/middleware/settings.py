@@ -102,9 +102,13 @@ class Settings:
         return WrappedCall(self, known, plan, asked, request.content, retries)
 
     def plan_after_refusal(self, plan: Plan, status: int, error: object) -> Plan | None:
-        """The plan without the prediction, if this error refuses it and nothing else. Remembered."""
-        if not refuses_prediction(status, error):
-            return None
+        """The plan without what this error refuses, if that is the prediction or a report. Remembered."""
+        if plan.outcome != "forwarded" or not refuses_prediction(status, error):
+            code = plan.refused_opt_in(status, error)
+            if code is None:
+                return None
+            text = f"{plan.facts.title} refused {code}; the request went again without it."
+            return plan.without_opt_in(code, Reason(code="refused", text=text))
         reason = Reason(
             code="refused",
             text=f"{plan.facts.title} answered {status} and named the prediction; "

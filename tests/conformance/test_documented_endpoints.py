@@ -14,7 +14,8 @@ from tests.server import Answer, ScriptedServer
 
 CASES = cases()
 ANSWERED = [case for case in CASES if case.status == 200]
-REFUSED = [case for case in CASES if case.refuses_prediction]
+SENT_TO = ("openai", "azure", "fireworks", "mistral", "cerebras", "openrouter", "specclient")
+REFUSED = [case for case in CASES if case.refuses_prediction and case.provider in SENT_TO]
 OTHERWISE = [case for case in CASES if case.status >= 400 and not case.refuses_prediction]
 
 
@@ -52,16 +53,6 @@ def assert_counts(found: Any, expected: dict[str, Any]) -> None:
 def test_a_live_refusal_is_asked_again_once_without_the_prediction(
     door: Door, server: ScriptedServer, case: Case
 ) -> None:
-    if case.provider not in (
-        "openai",
-        "azure",
-        "fireworks",
-        "mistral",
-        "cerebras",
-        "openrouter",
-        "specclient",
-    ):
-        pytest.skip("no prediction is sent there in the first place")
     server.play(answer(case), scripted.reply(scripted.completion(ANSWER)))
     seen = door.ask(case)
     first, second = server.requests

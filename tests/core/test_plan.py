@@ -199,3 +199,29 @@ def test_nothing_is_hidden_when_nothing_was_switched_on() -> None:
     plan = plan_for("groq", stream=True)
     event = {**CHUNK, "choices": [], "usage": {"total_tokens": 1}}
     assert plan.hide(event) is event
+
+
+STRANGER = {"error": {"message": "Unrecognized request argument supplied: stream_options"}}
+
+
+def test_a_report_that_is_refused_is_named_if_it_was_ours() -> None:
+    ours = plan_for("openai", "gpt-4o", stream=True)
+    assert ours.refused_opt_in(400, STRANGER) == "include_usage"
+    assert ours.refused_opt_in(500, STRANGER) is None
+    assert ours.refused_opt_in(400, {"error": {"message": "Unknown parameter: seed"}}) is None
+    theirs = plan_for("openai", "gpt-4o", stream=True, stream_options={"include_usage": True})
+    assert theirs.refused_opt_in(400, STRANGER) is None
+
+
+def test_a_refused_report_is_left_out_and_remembered() -> None:
+    learned = Learned()
+    facts = resolve("openai", model="gpt-4o", on=ON)
+    request = {"model": "gpt-4o", "messages": [], "stream": True}
+    first = build_plan(request, facts=facts, prediction=KNOWN, learned=learned)
+    again = first.without_opt_in("include_usage", Reason(code="refused_live", text="It was refused."))
+    assert "stream_options" not in again.body
+    assert again.hidden == frozenset()
+    assert again.outcome == "forwarded"
+    assert any(note.code == "opt_in_refused:include_usage" for note in again.notes)
+    later = build_plan(request, facts=facts, prediction=KNOWN, learned=learned)
+    assert "stream_options" not in later.body
