@@ -16,6 +16,7 @@ from specclient.core.breaker import Breaker
 from specclient.core.http import DEFAULT_HEADERS, Send
 from specclient.core.learned import Learned
 from specclient.core.plan import Plan, Policy
+from specclient.economics.account import Economist
 from specclient.errors import ConfigError
 from specclient_providers import EndpointFacts, OverrideError, UnknownProvider, resolve
 from specclient_providers.detection import Detected
@@ -49,6 +50,9 @@ class Destination:
         self.transport = transport
         self.breaker = Breaker()
         self.learned = learned or Learned()
+        self.economist = Economist(
+            target.name, target.economics, target.prices, workload=target.tags.get("workload")
+        )
         self._facts: dict[tuple[str, str | None], EndpointFacts] = {}
         self._facts_until = 0.0
         self._found: Detected | None = None
@@ -85,10 +89,11 @@ class Destination:
         if now > self._facts_until:
             self._facts_until = now + _FACTS_SECONDS
             self._facts = {}
-        if place not in self._facts:
+        known = self._facts
+        if place not in known:
             target = self.target
             try:
-                self._facts[place] = resolve(
+                known[place] = resolve(
                     self._provider,
                     model=model,
                     api=api,
@@ -101,7 +106,7 @@ class Destination:
                 raise ConfigError(f"{target.origins.get('provider', 'argument')}: {error}") from None
             except OverrideError as error:
                 raise ConfigError(str(error)) from None
-        return self._facts[place]
+        return known[place]
 
     @property
     def _provider(self) -> str:
