@@ -7,7 +7,20 @@ from typing import Annotated
 import typer
 
 from specclient._version import __version__
-from specclient.cli import chat, config, edit, explain, launch, models, plan, probe, providers, serve, trace
+from specclient.cli import (
+    bench,
+    chat,
+    config,
+    edit,
+    explain,
+    launch,
+    models,
+    plan,
+    probe,
+    providers,
+    serve,
+    trace,
+)
 
 app = typer.Typer(
     name="specclient",
@@ -44,6 +57,7 @@ app.command("plan")(plan.plan)
 app.command("probe")(probe.probe)
 app.command("serve")(serve.serve)
 app.command("launch")(launch.launch)
+app.command("bench")(bench.bench)
 app.command("trace")(trace.trace)
 app.add_typer(models.models, name="models")
 app.add_typer(config.config, name="config")

@@ -1,0 +1,119 @@
+"""The measurement as one HTML file with charts, readable without a network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from specclient.bench.stats import Estimate
+from specclient.bench.summary import Group
+from specclient.bench.words import ROWS, about_rows, group_title
+from specclient.errors import ConfigError
+
+_COLOURS = {"queue": "#9aa0a6", "prefill": "#e8a33d", "decode": "#2f7ed8"}
+_VERDICTS = {"use it": "#1e8e3e", "do not": "#c5221f", "not enough evidence": "#80868b"}
+_STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem }
+table { border-collapse: collapse; margin: 1rem 0 } td, th { padding: .25rem .8rem; text-align: right }
+td:first-child, th:first-child { text-align: left } tr + tr { border-top: 1px solid #e8eaed }
+.verdict { color: white; border-radius: .3rem; padding: .1rem .5rem }
+.small { color: #5f6368; font-size: .9em }
+"""
+
+
+def page(groups: Sequence[Group], about: Mapping[str, Any]) -> str:
+    """The whole page. Raises ConfigError where plotly is not installed."""
+    try:
+        import plotly.graph_objects as go
+        import plotly.io as pio
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"The HTML report needs {error.name}: pip install 'specclient[bench]'.") from None
+
+    figures = (_gains(go, groups), _phases(go, groups), _throughput(go, groups))
+    charts = [
+        pio.to_html(figure, full_html=False, include_plotlyjs=number == 0, config={"displaylogo": False})
+        for number, figure in enumerate(figures)
+    ]
+    facts = "".join(f"<tr><td>{escape(k)}</td><td>{escape(v)}</td></tr>" for k, v in about_rows(about))
+    sections = "".join(_section(group) for group in groups)
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>specclient bench</title>'
+        f"<style>{_STYLE}</style></head><body><h1>Does a prediction pay here?</h1><table>{facts}</table>"
+        f"{''.join(charts)}{sections}</body></html>\n"
+    )
+
+
+def _section(group: Group) -> str:
+    rows = []
+    for row in ROWS:
+        without, predicted, ratio = row.cells(group)
+        cells = "".join(f"<td>{escape(text)}</td>" for text in (without, predicted, ratio))
+        rows.append(f"<tr><td>{escape(row.label)}</td>{cells}</tr>")
+    gaps = "".join(f"<li>{escape(gap)}</li>" for gap in group.not_measured)
+    colour = _VERDICTS[group.decision]
+    return (
+        f"<h2>{escape(group_title(group))}</h2>"
+        f'<p><span class="verdict" style="background:{colour}">{escape(group.decision)}</span> '
+        f"{escape(group.because)}</p>"
+        f"<table><tr><th></th><th>without</th><th>with</th><th>gain</th></tr>{''.join(rows)}</table>"
+        f'<div class="small">Not measured:<ul>{gaps}</ul></div>'
+    )
+
+
+def _gains(go: Any, groups: Sequence[Group]) -> Any:
+    """Gains with their intervals, and the line at which nothing is gained."""
+    figure = go.Figure()
+    for label, name in (("whole call", "gain"), ("decoding, per token", "decode_gain")):
+        told = [(group, getattr(group, name)) for group in groups if getattr(group, name) is not None]
+        figure.add_bar(
+            name=label,
+            x=[group_title(group) for group, _ in told],
+            y=[gain.value for _, gain in told],
+            error_y={
+                "type": "data",
+                "symmetric": False,
+                "array": [_reach(gain, gain.high) for _, gain in told],
+                "arrayminus": [_reach(gain, gain.low) for _, gain in told],
+            },
+        )
+    figure.add_hline(y=1, line_dash="dash", line_color="#5f6368")
+    figure.update_layout(
+        title="Times as fast with the prediction (median, 95 % interval)", yaxis_title="times"
+    )
+    return figure
+
+
+def _reach(gain: Estimate, end: float | None) -> float:
+    return 0.0 if end is None else abs(end - gain.value)
+
+
+def _phases(go: Any, groups: Sequence[Group]) -> Any:
+    """Where the time goes, without and with, as far as somebody told."""
+    figure = go.Figure()
+    labels = [[group_title(g) for g in groups for _ in (0, 1)], ["without", "with"] * len(groups)]
+    arms = [arm for group in groups for arm in (group.without, group.predicted)]
+    for name, colour in _COLOURS.items():
+        told = [getattr(arm, name) for arm in arms]
+        heights = [None if phase is None else phase.value for phase in told]
+        figure.add_bar(name=name, x=labels, y=heights, marker_color=colour)
+    figure.update_layout(title="Queue, prefill and decode (medians)", barmode="stack", yaxis_title="seconds")
+    return figure
+
+
+def _throughput(go: Any, groups: Sequence[Group]) -> Any:
+    """Tokens a second over all clients, by their number."""
+    figure = go.Figure()
+    for workload in dict.fromkeys(group.workload for group in groups):
+        for arm, dash in (("without", "dot"), ("predicted", "solid")):
+            told = [(g.clients, getattr(g, arm).throughput) for g in groups if g.workload == workload]
+            points = [(clients, figure_.value) for clients, figure_ in told if figure_ is not None]
+            figure.add_scatter(
+                name=f"{workload}, {'with' if arm == 'predicted' else arm}",
+                x=[clients for clients, _ in points],
+                y=[value for _, value in points],
+                line_dash=dash,
+                mode="lines+markers",
+            )
+    figure.update_layout(title="Throughput", xaxis_title="clients at once", yaxis_title="tokens a second")
+    return figure

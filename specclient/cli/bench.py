@@ -1,0 +1,216 @@
+"""`specclient bench`: does a prediction pay, on this traffic and this target?"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from specclient.cli import options
+from specclient.cli.terminal import guarded, note, stderr, stdout, write_json
+
+if TYPE_CHECKING:
+    from specclient.bench.cases import Case
+    from specclient.bench.meters import Meters
+    from specclient.bench.schedule import Block
+    from specclient.bench.summary import Group
+    from specclient.config import Target
+
+_STYLES = {"use it": "bold green", "do not": "bold red", "not enough evidence": "bold yellow"}
+
+
+@guarded
+def bench(
+    requests: Annotated[
+        Path | None,
+        typer.Argument(help="JSONL of requests with `prediction`; none: built-in.", show_default=False),
+    ] = None,
+    workload: Annotated[
+        list[str] | None, typer.Option("--workload", "-w", help="A built-in workload; may be given again.")
+    ] = None,
+    clients: Annotated[str, typer.Option("--clients", help="Numbers of clients at once, as 1,8.")] = "1",
+    repeats: Annotated[
+        int, typer.Option("--repeats", min=1, help="How often each case runs in each arm.")
+    ] = 3,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the order and of the intervals.")] = 0,
+    out: Annotated[
+        Path, typer.Option("--out", help="Results file; an interrupted measurement goes on from it.")
+    ] = Path("specclient-bench.jsonl"),
+    html: Annotated[Path | None, typer.Option("--html", help="Also write the report to this file.")] = None,
+    max_tokens: options.MaxTokens = None,
+    target: options.TargetName = None,
+    provider: options.Provider = None,
+    model: options.Model = None,
+    base_url: options.BaseUrl = None,
+    config: options.ConfigPath = None,
+    as_json: options.Json = False,
+) -> None:
+    """Run requests without and with their predictions, in pairs, and give a verdict for each workload.
+
+    The table goes to stdout, progress to stderr. Medians come with 95 % intervals; where they do not
+    suffice for a verdict, it says so.
+    """
+    from specclient.bench.schedule import blocks
+    from specclient.bench.summary import summarise
+    from specclient.cli.clients import pick_target
+
+    cases = _cases(requests, workload, max_tokens)
+    order = blocks(cases, clients=_numbers(clients), repeats=repeats, seed=seed)
+    picked, loaded = pick_target(target, provider, model, base_url=base_url, config=config)
+    settings = {"clients": clients, "repeats": repeats, "seed": seed}
+    store = _measure(picked, loaded, cases, order, out, settings)
+    groups = summarise(store.samples.values(), seed=seed)
+    if html is not None:
+        from specclient.bench.page import page
+
+        html.write_text(page(groups, store.about), encoding="utf-8")
+        note(f"wrote {html}")
+    if as_json:
+        write_json({"about": store.about, "groups": [asdict(group) for group in groups]})
+    else:
+        _print(groups, store.about)
+
+
+def _cases(path: Path | None, names: list[str] | None, max_tokens: int | None) -> list[Case]:
+    from dataclasses import replace
+
+    from specclient.bench.cases import built_in, from_jsonl
+    from specclient.errors import ConfigError
+
+    if path is not None and names:
+        raise ConfigError("Give either a file of requests or --workload.")
+    cases = from_jsonl(path) if path is not None else built_in(names) if names else built_in()
+    if max_tokens is None:
+        return cases
+    return [replace(case, request={**case.request, "max_tokens": max_tokens}) for case in cases]
+
+
+def _numbers(text: str) -> list[int]:
+    from specclient.errors import ConfigError
+
+    try:
+        numbers = [int(part) for part in text.split(",")]
+    except ValueError:
+        numbers = [0]
+    if min(numbers) < 1:
+        raise ConfigError(f"--clients takes numbers from 1, as 1,8, not {text!r}.")
+    return numbers
+
+
+def _measure(
+    target: Target, config: Any, cases: list[Case], order: list[Block], out: Path, settings: dict[str, Any]
+) -> Any:
+    from specclient.bench.meters import Meters, peak_memory
+    from specclient.bench.runner import Runner
+    from specclient.bench.store import Store
+    from specclient.cli.clients import load_engine
+    from specclient.client import AsyncClient
+
+    local = target.provider == "local"
+    meters = Meters.find() if local else None
+    store = Store(out, _about(target, cases, settings, meters))
+    if local:
+        load_engine(target)
+
+    async def run() -> None:
+        async with AsyncClient(target=target, config=config) as client:
+            with _Progress(len([trial for block in order for trial in block.trials])) as progress:
+                await Runner(client, store, meters, progress.block).run(order)
+
+    try:
+        asyncio.run(run())
+    finally:
+        store.close()
+    if local:
+        store.about["peak_memory"] = peak_memory()
+        store.about["device_memory"] = meters.device_memory() if meters else None
+    return store
+
+
+def _about(
+    target: Target, cases: list[Case], settings: dict[str, Any], meters: Meters | None
+) -> dict[str, Any]:
+    import platform
+    from datetime import UTC, datetime
+
+    from specclient.bench.store import fingerprint
+
+    place = {"provider": target.provider, "model": target.model, "base_url": target.base_url}
+    gaps = ["energy and memory: the model does not run in this process"]
+    if meters is not None:
+        whole = ["energy of this process alone: the counters are the machine's"] if meters.read() else []
+        gaps = meters.missing + whole
+    return {
+        "fingerprint": fingerprint(cases, {**settings, **place}),
+        "target": target.name,
+        **place,
+        **settings,
+        "cases": len(cases),
+        "machine": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "not_measured": gaps,
+    }
+
+
+class _Progress:
+    """A bar over all trials on stderr; nothing where that is no terminal."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._bar: Any = None
+        self._task: Any = None
+
+    def __enter__(self) -> _Progress:
+        if sys.stderr.isatty():
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeRemainingColumn(),
+            )
+            self._bar = Progress(*columns, console=stderr(), transient=True)
+            self._bar.start()
+            self._task = self._bar.add_task("measuring", total=self._total)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def block(self, done: int, block: Block) -> None:
+        """The block that begins."""
+        if self._bar is not None:
+            trial = block.trials[0]
+            title = f"{trial.case.workload}, {block.arm} prediction, {block.clients} at once"
+            self._bar.update(self._task, completed=done, description=title)
+
+
+def _print(groups: list[Group], about: dict[str, Any]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from specclient.bench.words import ROWS, about_rows, group_title, speculation_text
+
+    console = stdout()
+    for name, value in about_rows(about):
+        console.print(Text(f"{name}: {value}", style="dim"))
+    for group in groups:
+        table = Table(title=f"\n{group_title(group)}", title_justify="left", box=None, pad_edge=False)
+        table.add_column("")
+        for title in ("without", "with", "gain"):
+            table.add_column(title, justify="right")
+        for row in ROWS:
+            table.add_row(row.label, *row.cells(group))
+        console.print(table)
+        for name, value in speculation_text(group):
+            console.print(Text(f"{name}: {value}"))
+        console.print(Text(f"verdict: {group.decision}", style=_STYLES[group.decision]), end="")
+        console.print(Text(f" ({group.because})"))
+        for gap in group.not_measured:
+            console.print(Text(f"not measured: {gap}", style="dim"))

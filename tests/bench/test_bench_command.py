@@ -1,0 +1,125 @@
+"""`specclient bench` against a scripted endpoint: pairs, resuming, the table, JSON and the page."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.server import Answer, Request, ScriptedServer, chunk, error, finish, sse, usage_chunk
+
+DETAILS = {"accepted_prediction_tokens": 8, "rejected_prediction_tokens": 2}
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    with ScriptedServer() as running:
+        running.respond = _answer
+        yield running
+
+
+def _answer(request: Request) -> Answer:
+    known = "prediction" in request.json
+    usage = usage_chunk(completion_tokens=12, **({"completion_tokens_details": DETAILS} if known else {}))
+    return sse(chunk("Hel"), chunk("lo"), finish(), usage)
+
+
+@pytest.fixture
+def bench(
+    server: ScriptedServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Any:
+    from specclient.cli.main import main
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        target = ("-p", "openai", "-m", "gpt-4o", "--base-url", server.url)
+        monkeypatch.setattr(sys, "argv", ["specclient", "bench", *target, *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        out, err = capsys.readouterr()
+        return int(end.value.code or 0), out, err
+
+    return run
+
+
+def test_every_case_runs_in_both_arms(bench: Any, server: ScriptedServer) -> None:
+    code, out, _ = bench("-w", "summary", "-w", "creative", "--repeats", "2", "--json")
+    assert code == 0
+    value = json.loads(out)
+    assert [(group["workload"], group["pairs"]) for group in value["groups"]] == [
+        ("summary", 4),
+        ("creative", 4),
+    ]
+    assert value["groups"][0]["acceptance_rate"] == 0.8
+    assert value["groups"][0]["decision"] == "not enough evidence"
+    bodies = [request.json for request in server.requests[1:]]  # the first call only warms up
+    assert sum("prediction" in body for body in bodies) == len(bodies) / 2 == 8
+    assert "energy and memory" in value["about"]["not_measured"][0]
+
+
+def test_many_clients_run_at_the_same_moment(bench: Any, server: ScriptedServer) -> None:
+    code, out, _ = bench("-w", "chat", "--clients", "1,4", "--repeats", "1", "--json")
+    assert code == 0
+    assert [group["clients"] for group in json.loads(out)["groups"]] == [1, 4]
+    assert len({request.connection for request in server.requests}) >= 4
+
+
+def test_an_interrupted_measurement_goes_on(bench: Any, server: ScriptedServer, tmp_path: Path) -> None:
+    bench("-w", "creative", "--repeats", "3", "--out", "r.jsonl")
+    path = tmp_path / "r.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:7]))  # the head and six trials
+    before = len(server.requests)
+    code, _, _ = bench("-w", "creative", "--repeats", "3", "--out", "r.jsonl")
+    assert code == 0
+    assert len(server.requests) - before == 6 + 1
+    assert "lighthouse" not in path.read_text()
+    code, _, err = bench("-w", "creative", "--repeats", "4", "--out", "r.jsonl")
+    assert code == 2
+    assert "another measurement" in err
+
+
+def test_failures_are_counted_and_do_not_end_it(bench: Any, server: ScriptedServer) -> None:
+    server.respond = lambda request: error(400, "no") if "prediction" in request.json else _answer(request)
+    code, out, _ = bench("-w", "creative", "--repeats", "1", "--json")
+    group = json.loads(out)["groups"][0]
+    assert code == 0
+    assert group["predicted"]["failed"] == 2
+    assert group["pairs"] == 0
+
+
+def test_the_table_and_the_page_tell_the_same(bench: Any, tmp_path: Path) -> None:
+    pytest.importorskip("plotly")
+    code, out, _ = bench("-w", "code_edit", "--repeats", "2", "--html", "report.html")
+    assert code == 0
+    page = (tmp_path / "report.html").read_text()
+    for text in ("code_edit, 1 client", "not enough evidence", "whole call", "acceptance length"):
+        assert text in out
+    assert "code_edit, 1 client" in page
+    assert "Plotly.newPlot" in page
+    assert "<script src=" not in page  # nothing is fetched when it is opened
+
+
+def test_a_file_of_requests_is_measured_under_its_own_names(bench: Any, tmp_path: Path) -> None:
+    request = {"messages": [{"role": "user", "content": "hi"}], "prediction": "Hello"}
+    (tmp_path / "mine.jsonl").write_text(json.dumps(request) + "\n")
+    code, out, _ = bench("mine.jsonl", "--json")
+    assert code == 0
+    assert json.loads(out)["groups"][0]["workload"] == "mine"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("-w", "nope"), ("--clients", "0"), ("--clients", "a"), ("none.jsonl",), ("x.jsonl", "-w", "chat")],
+)
+def test_wrong_arguments_exit_2(bench: Any, arguments: tuple[str, ...]) -> None:
+    assert bench(*arguments)[0] == 2
