@@ -31,14 +31,16 @@ class Reply:
         self._streamed = streamed
         self._interval = keep_alive_seconds
         self._last = time.monotonic()
+        self._begun = asyncio.Lock()
 
     async def start_stream(self) -> None:
         """The head of an event stream, if it is not out yet."""
-        if self.status is not None:
-            return
-        self.status = 200
-        headers = [*_EVENT_STREAM, (b"x-request-id", f"req-{uuid.uuid4().hex}".encode())]
-        await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+        async with self._begun:  # by the answer or by a comment, whichever comes first
+            if self.status is not None:
+                return
+            headers = [*_EVENT_STREAM, (b"x-request-id", f"req-{uuid.uuid4().hex}".encode())]
+            await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+            self.status = 200
 
     async def write(self, block: bytes) -> None:
         """One piece of the stream. Waits while the client reads more slowly than the target writes."""
@@ -61,10 +63,11 @@ class Reply:
 
     async def fail(self, problem: Problem) -> None:
         """Tell of an error: by the status where none was sent, else inside the stream."""
-        if self.status is None:
-            await self.whole(problem_response(problem))
-        else:
-            await self.end_stream(event(problem.body))
+        async with self._begun:
+            if self.status is None:
+                await self.whole(problem_response(problem))
+                return
+        await self.end_stream(event(problem.body))
 
     async def keep_alive(self) -> None:
         """Runs beside the answer: a comment whenever the stream has been silent, for as long as it lasts.

@@ -63,7 +63,7 @@ def _answer(call: WrappedCall, request: Any, family: Family, *, is_async: bool) 
         try:
             response = yield Send(call.wire_request(request, family), call.trace.current())
             call.headers(response.status_code, response.headers)
-            if response.status_code < 400:
+            if response.status_code < 300:
                 return (yield from _body(call, response, family, is_async=is_async))
             if call.may_downgrade:
                 body = yield Read(response)

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from specclient.middleware.call import WrappedCall
 
 RETRY_COUNT = "x-stainless-retry-count"
+USUAL_RETRIES = 2
+"""What an SDK that sends the count retries unless told otherwise."""
+
 LONGEST_BACKOFF = 8.0
 """Seconds; the ceiling of the back-off in all SDKs that send the count."""
 
@@ -46,7 +49,7 @@ def retry_count(headers: Mapping[str, str]) -> int | None:
 
 def will_retry(count: int | None, limit: int | None, status: int | None, headers: Mapping[str, str]) -> bool:
     """Whether the SDK is going to try again after a try that failed (`status` None: without an answer)."""
-    if count is None or (limit is not None and count >= limit):
+    if count is None or count >= (USUAL_RETRIES if limit is None else limit):
         return False
     if status is None:
         return True

@@ -43,7 +43,8 @@ def wrap(
     The endpoint is known by the host of the request; `provider` names it where the host cannot (a proxy,
     a server of your own), `target` takes both, and the policy, from the configuration. `on_unsupported`
     says what becomes of a prediction that the endpoint does not document, `put_in_prompt` allows adding it
-    to the messages of a server that drafts from them; `overrides` correct the facts about the endpoint. With `strict`, a fault inside specclient is an error instead of a call without it.
+    to the messages of a server that drafts from them; `overrides` correct the facts about the endpoint.
+    With `strict`, a fault inside specclient is an error instead of a call without it.
     A client with `base_url="local://"` is answered in this process, by the engine of the model that the
     request names; `engine` is a loaded one, `local` takes `dtype`, `device`, `draft_model`, `max_context`.
 
