@@ -86,7 +86,7 @@ def _from_text(field: str, text: str, variable: str) -> Any:
             return float(text)
         except ValueError:
             raise ConfigError(f"{variable}: a number of seconds is expected, not {text!r}.") from None
-    if field in ("headers", "query", "overrides", "prices", "tags"):
+    if field in ("headers", "query", "overrides", "prices", "tags", "economics"):
         import json
 
         try:

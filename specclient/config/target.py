@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
+from specclient.economics import EconomicsOptions
+
 Limit = Annotated[float, Field(gt=0)] | None
 
 
@@ -95,6 +97,7 @@ class TargetFields(BaseModel):
     max_context: Annotated[int, Field(gt=0)] | None = None
     prices: dict[str, float] = {}
     tags: dict[str, str] = {}
+    economics: EconomicsOptions = EconomicsOptions()
     infer_prediction: bool = False
 
     @field_validator("timeout", mode="before")
@@ -118,8 +121,10 @@ class Target:
 
     `retry_after_content` allows a stream that broke after content to be asked again; the new text has
     to begin with what was already given, else the call fails. `prices` are per million tokens
-    (`input`, `output`). `infer_prediction` lets `specclient serve` take the known text from the prompt where
-    a client cannot send one. `dtype`, `device`, `draft_model` and `max_context` are for provider `local`.
+    (`input`, `output`, `rejected`). `tags["workload"]` names the workload within which `economics` weighs
+    whether predictions are worth it. `infer_prediction` lets `specclient serve` take the known text from
+    the prompt where a client cannot send one. `dtype`, `device`, `draft_model` and `max_context` are for
+    provider `local`.
 
     For servers that draft by themselves: `detect` asks one once, by a few public pages, which it is and
     how it drafts; `put_in_prompt` allows adding the known text to the prompt of one that drafts from it;
@@ -159,6 +164,7 @@ class Target:
     max_context: int | None = None
     prices: Mapping[str, float] = field(default_factory=dict)
     tags: Mapping[str, str] = field(default_factory=dict)
+    economics: EconomicsOptions = field(default_factory=EconomicsOptions)
     infer_prediction: bool = False
     origins: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 

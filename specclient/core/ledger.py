@@ -12,6 +12,7 @@ from specclient.core.destination import Destination
 from specclient.core.errors import request_id
 from specclient.core.plan import Plan
 from specclient.core.timeline import NANOSECONDS, Timeline
+from specclient.economics.gate import Decision
 from specclient.report import Attempt, PredictionReport, Reason, Report, Speculation, Usage
 from specclient.tracing import (
     Call,
@@ -44,9 +45,16 @@ class Ledger:
         self._plan: Plan | None = None
         self._try: tuple[int, float] | None = None
         self._failure: str | None = None
+        self._decision: Decision | None = None
 
     def note(self, code: str, text: str) -> None:
         self.notes.append(Reason(code=code, text=text))
+
+    def considered(self, destination: Destination, plan: Plan) -> Plan:
+        """The plan as the target's gate leaves it."""
+        considered = destination.economist.consider(plan)
+        self._decision = considered.decision
+        return considered.plan
 
     def target(self, destination: Destination, plan: Plan, *, streamed: bool) -> Call:
         """The call turns to a target."""
@@ -126,6 +134,9 @@ class Ledger:
         if stats is not None:
             facts.input_tokens, facts.output_tokens = stats.prompt_tokens, stats.completion_tokens
             facts.cached_tokens, facts.first_chunk_tokens = stats.cached_tokens, first_tokens
+        if self._destination is not None:
+            completed = outcome == "completed"
+            report = self._destination.economist.account(report, self._decision, completed=completed)
         call.finish(report, facts, outcome, error)
         self._failure = None if error is None else type(error).__name__
         self.report = self._over_all_targets(report)

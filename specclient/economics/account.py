@@ -85,7 +85,11 @@ class Economist:
         arm: Arm | None = None
         if outcome in COMPARED:
             arm = "sent"
-        elif decision is not None and decision.why in ("holdout", "measure", "explore", "evidence"):
+        elif (
+            decision is not None
+            and not decision.send
+            and decision.why in ("holdout", "measure", "explore", "evidence")
+        ):
             arm = "without"
         if arm is None:
             return report
@@ -152,6 +156,15 @@ class Economist:
 
     def _key(self, model: str | None, who: str) -> str:
         return json.dumps([self._target, model, self._workload, who], ensure_ascii=False)
+
+
+def _arm(report: Report, decision: Decision | None) -> Arm | None:
+    """Which kind of call it was; None for one that says nothing about the prediction's worth."""
+    if report.prediction.outcome in COMPARED:
+        return "sent"
+    if decision is None or decision.send or decision.why in ("never", "short"):
+        return None
+    return "without"
 
 
 def _lot(plan: Plan) -> float:

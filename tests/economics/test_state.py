@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from specclient.economics.evidence import Evidence
-from specclient.economics.state import FileStore, MemoryStore, Store, store_for
+from specclient.economics.file_store import FileStore
+from specclient.economics.state import MemoryStore, Store, store_for
 
 NOW = 1.8e9
 
