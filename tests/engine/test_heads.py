@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import torch
 from engine_kit import VOCAB, Bench, tiny_model
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM
 
 from specclient_engine import SamplingParams
 from specclient_engine.cost import CostCurve
@@ -245,3 +246,32 @@ def test_mtp_layers_draft_what_transformers_drafts_with_them(deepseek: Any) -> N
             mtp_cache=MtpCache(config=head.model.config),
         )
     assert drafted == expected[0].tolist()
+
+
+def test_mtp_layers_are_read_from_the_models_own_checkpoint(tmp_path: Path) -> None:
+    # DeepSeek-V3's layer 61, behind its last, is the MTP layer.
+    sizes = DEEPSEEK | {"num_mtp_layers": 1, "n_routed_experts": 2}
+    whole = tiny_model("deepseek_v3", num_hidden_layers=62, **sizes)
+    whole.save_pretrained(tmp_path)
+    weights = load_file(tmp_path / "model.safetensors")
+    shapes = {"enorm": (32,), "hnorm": (32,), "eh_proj": (32, 64), "shared_head.norm": (32,)}
+    for name, shape in shapes.items():
+        weights[f"model.layers.61.{name}.weight"] = torch.rand(shape)
+    save_file(weights, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    config = json.loads((tmp_path / "config.json").read_text())
+    config |= {"num_hidden_layers": 61, "num_nextn_predict_layers": 1}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    model = AutoModelForCausalLM.from_pretrained(tmp_path, dtype=torch.float32)
+    head = MtpHead(model)
+    (layer,) = head.model.layers
+    assert torch.equal(layer.eh_proj.weight, weights["model.layers.61.eh_proj.weight"])
+    assert torch.equal(layer.post_norm.weight, weights["model.layers.61.shared_head.norm.weight"])
+    block = dict(layer.mtp_block.named_parameters())
+    for name, value in whole.model.layers[61].named_parameters():
+        assert torch.equal(block[name], value), name
+    bench = bench_with(model, head)
+    plain = bench.plain(PROMPT, max_tokens=6, ignore_eos=True)
+    answer = bench.ask(PROMPT, max_tokens=6, ignore_eos=True)
+    assert answer.token_ids == plain.token_ids
+    assert answer.stats.by_source["mtp"][0] > 3
+    bench.engine.close()
