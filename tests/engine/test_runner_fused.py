@@ -61,7 +61,7 @@ def some_ids(count: int, seed: int = 0) -> list[int]:
 
 def whole(runner: FusedRunner, ids: list[int]) -> torch.Tensor:
     slot = runner.allocate(len(ids))
-    logits = runner.forward([Chunk(slot, 0, ids)]).cpu()
+    logits = runner.forward([Chunk(slot, 0, ids)]).cpu().clone()
     runner.release(slot)
     return logits
 

@@ -23,6 +23,9 @@ Dtype = Literal["auto", "bfloat16", "float32", "int8"]
 PASS_ROWS = 256
 """Most rows computed at once: what bounds the workspace. Longer prompts go through in pieces."""
 
+KEPT_ROWS = 130
+"""Rows of logits whose memory is kept between passes: two verified blocks of 64 tokens and a token each."""
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -86,6 +89,7 @@ class FusedRunner(ABC):
         self.max_context = min(max_context or shape.max_positions, shape.max_positions)
         self.kv = KVSlots(shape, kv_width or shape.head_dim, kv_dtype, device)
         self.token_capacity = self.kv.token_capacity
+        self._logits: torch.Tensor | None = None
 
     def allocate(self, tokens: int) -> int:
         """A free slot with room for `tokens` positions. Raises NotEnoughMemory, with the figures."""
@@ -98,13 +102,20 @@ class FusedRunner(ABC):
     @torch.inference_mode()
     def forward(self, chunks: Sequence[Chunk]) -> torch.Tensor:
         """One pass over all chunks: float32 `[rows wanted, vocab_size]`, in chunk order."""
-        wanted = sum(chunk.rows_wanted for chunk in chunks)
-        logits = torch.empty(wanted, self.vocab_size, dtype=torch.float32, device=self.device)
+        logits = self._room(sum(chunk.rows_wanted for chunk in chunks))
         done = 0
         for rows in split_rows(chunks, PASS_ROWS):
             self._compute(rows, logits[done : done + len(rows.wanted)])
             done += len(rows.wanted)
         return logits
+
+    def _room(self, rows: int) -> torch.Tensor:
+        """Where logits go: the same memory every time, but for passes that want more rows than usual."""
+        if rows > KEPT_ROWS:
+            return torch.empty(rows, self.vocab_size, device=self.device)
+        if self._logits is None:
+            self._logits = torch.empty(KEPT_ROWS, self.vocab_size, device=self.device)
+        return self._logits[:rows]
 
     @abstractmethod
     def _compute(self, rows: Rows, logits: torch.Tensor) -> None:
