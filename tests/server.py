@@ -20,6 +20,7 @@ import itertools
 import json
 import select
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -99,6 +100,8 @@ class ScriptedServer:
     connections: int = 0
     open_connections: int = 0
     """Connections open right now."""
+    tls: ssl.SSLContext | None = None
+    """With a context the server speaks HTTPS."""
     left: int = 0
     """How often a client went away while an answer was being played."""
 
@@ -109,7 +112,7 @@ class ScriptedServer:
         self._threads: list[threading.Thread] = []
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
         self.port: int = self._listener.getsockname()[1]
-        self.origin = f"http://127.0.0.1:{self.port}"
+        self.origin = f"{'https' if self.tls else 'http'}://127.0.0.1:{self.port}"
         self.url = f"{self.origin}/v1"
         self._start(self._accept)
 
@@ -159,7 +162,7 @@ class ScriptedServer:
     def _serve(self, peer: socket.socket, number: int) -> None:
         pending = b""
         try:
-            with peer:
+            with self._secured(peer) as peer:
                 while not self._closing.is_set():
                     request, pending = self._read_request(peer, pending, number)
                     if request is None:
@@ -168,10 +171,21 @@ class ScriptedServer:
                         return
         except (BrokenPipeError, ConnectionResetError):
             self._count_left()
+        except ssl.SSLError:
+            pass  # the client did not like the certificate
         finally:
             with self._changed:
                 self.open_connections -= 1
                 self._changed.notify_all()
+
+    def _secured(self, peer: socket.socket) -> socket.socket:
+        if self.tls is None:
+            return peer
+        try:
+            return self.tls.wrap_socket(peer, server_side=True)
+        except OSError:
+            peer.close()
+            raise
 
     def _count_left(self) -> None:
         with self._changed:
@@ -256,6 +270,8 @@ class ScriptedServer:
 
     @staticmethod
     def _peek(peer: socket.socket) -> bytes:
+        if isinstance(peer, ssl.SSLSocket):  # cannot be peeked into; whoever stalls waits for no request
+            return b""
         try:
             return peer.recv(1, socket.MSG_PEEK)
         except ConnectionResetError:

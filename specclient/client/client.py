@@ -9,6 +9,7 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
+from specclient.client.logs import from_environment
 from specclient.client.params import NotGiven
 from specclient.config import Config, Target, load_config, resolve_target
 from specclient.config.target import Timeout
@@ -86,6 +87,7 @@ class ClientBase:
             "api_key": api_key,
             **fields,
         }
+        from_environment()
         self._config_source = config
         self._profile = profile
         self.tracing = tracing

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Unpack, overload
 
 from specclient.client.calls import MODELS, Api, Extras, make_flow, plain_answer
 from specclient.client.params import NOT_GIVEN, ChatParams, Messages, NotGiven
@@ -50,8 +50,23 @@ async def asend(
     return RawResponse(flow, answer) if raw else answer
 
 
+_ELSEWHERE = {
+    "parse": "parse a schema's answer with the official SDK, wrapped by specclient.wrap()",
+    "with_streaming_response": "use with_raw_response with stream=True",
+}
+
+
+def _not_here(resource: object, name: str) -> AttributeError:
+    if name in _ELSEWHERE:
+        return AttributeError(f"{type(resource).__name__} has no {name!r}: {_ELSEWHERE[name]}.")
+    return AttributeError(f"{type(resource).__name__!r} object has no attribute {name!r}")
+
+
 class Completions:
     """The chat completions API."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise _not_here(self, name)
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -154,6 +169,9 @@ class RawCompletions(Completions):
 
 class AsyncCompletions:
     """The async twin of `Completions`."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise _not_here(self, name)
 
     def __init__(self, client: AsyncClient) -> None:
         self._client = client

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -26,6 +27,8 @@ from specclient.tracing import (
     start_group,
 )
 from specclient_providers import EndpointFacts, Reading
+
+log = logging.getLogger("specclient")
 
 
 class Ledger:
@@ -140,6 +143,14 @@ class Ledger:
         call.finish(report, facts, outcome, error)
         self._failure = None if error is None else type(error).__name__
         self.report = self._over_all_targets(report)
+        log.info(
+            "%s: %s, prediction %s, %d tries, %.3f s",
+            report.target,
+            outcome if error is None else type(error).__name__,
+            report.prediction.outcome,
+            len(self.attempts),
+            self.timeline.seconds(self.timeline.ended or self.timeline.started),
+        )
         return self.report
 
     def close(self, error: BaseException | None = None) -> None:

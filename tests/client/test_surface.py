@@ -299,6 +299,13 @@ def test_what_is_not_there_says_what_to_use(door: SyncDoor) -> None:
         _ = door.client.nonsense
     with pytest.raises(TypeError, match=r"specclient\.wrap"):
         door.make(http_client=object())
+    completions = door.client.chat.completions
+    with pytest.raises(AttributeError, match=r"specclient\.wrap"):
+        _ = completions.parse
+    with pytest.raises(AttributeError, match="with_raw_response"):
+        _ = completions.with_streaming_response
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = completions.nonsense
 
 
 def test_a_closed_client_says_so(door: SyncDoor) -> None:

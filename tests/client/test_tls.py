@@ -1,0 +1,89 @@
+"""HTTPS, against a server with a certificate of its own."""
+
+from __future__ import annotations
+
+import shutil
+import ssl
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import specclient
+from tests.doors import SyncDoor
+from tests.server import DONE, ScriptedServer, Stall, chunk, completion, data, finish, reply, sse, stream
+
+pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tls")
+    subprocess.run(
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=127.0.0.1",
+            "-addext",
+            "subjectAltName=IP:127.0.0.1",
+            "-keyout",
+            "key.pem",
+            "-out",
+            "cert.pem",
+        ],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+    )
+    return folder
+
+
+@pytest.fixture
+def server(certificate: Path) -> Iterator[ScriptedServer]:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate / "cert.pem", certificate / "key.pem")
+    with ScriptedServer(tls=context) as running:
+        yield running
+
+
+def test_an_unknown_certificate_is_refused(door: SyncDoor, waits: list[float]) -> None:
+    door.server.play(reply(completion()))
+    with pytest.raises(specclient.APIConnectionError, match="certificate"):
+        door.create()
+    assert door.server.requests == []
+
+
+def test_a_company_certificate_is_trusted(
+    door: SyncDoor, certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate / "cert.pem"))
+    door.server.play(reply(completion()), sse(chunk("Hel"), chunk("lo"), finish()), reply(completion()))
+    assert door.create().choices[0].message.content == "Hello"
+    assert door.text() == "Hello"
+    report = door.create().specclient
+    assert report.timing.client.connect is None, "the connection was used again"
+    assert {r.connection for r in door.server.requests} == {0}
+
+
+def test_verification_is_off_only_when_asked_for(door: SyncDoor, caplog: pytest.LogCaptureFixture) -> None:
+    door.make(verify=False)
+    door.server.play(reply(completion()))
+    assert door.create().choices[0].message.content == "Hello"
+    assert "not verified" in caplog.text
+
+
+def test_a_stall_over_tls(door: SyncDoor) -> None:
+    door.make(verify=False)
+    door.server.play(stream(data(chunk("Hel")), Stall()), stream(data(chunk("Hello")), data(finish()), DONE))
+    with pytest.raises(specclient.APITimeoutError) as caught:
+        door.read(timeout=specclient.Timeout(content_idle=0.3))
+    assert (caught.value.limit, caught.value.partial) == ("content_idle", "Hel")
+    assert door.text() == "Hello"
