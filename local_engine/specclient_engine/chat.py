@@ -44,11 +44,15 @@ class ChatTemplate:
         kind = "tool_use" if tools and "tool_use" in self._sources else "default"
         source = self._sources.get(kind) or next(iter(self._sources.values()))
         try:
-            return _environment().from_string(source).render(
-                messages=[_plain(message) for message in messages],
-                tools=list(tools) if tools else None,
-                add_generation_prompt=True,
-                **self._special,
+            return (
+                _environment()
+                .from_string(source)
+                .render(
+                    messages=[_plain(message) for message in messages],
+                    tools=list(tools) if tools else None,
+                    add_generation_prompt=True,
+                    **self._special,
+                )
             )
         except SecurityError as error:
             raise UnsupportedRequest(

@@ -181,5 +181,3 @@ def test_rolling_back_leaves_nothing_behind(seed: int) -> None:
         confirmed = min(right, len(text) - at)
         assert (rows[:confirmed] - truth[at : at + confirmed]).abs().max() < 1e-3
         at += confirmed
-
-

@@ -75,9 +75,7 @@ class HeadDrafter:
 class HeadProposer:
     """Drafts for one request from the hidden states of the target's last pass."""
 
-    def __init__(
-        self, cache: HeadCache, economy: Economy, prompt: Sequence[int], sampler: Sampler
-    ) -> None:
+    def __init__(self, cache: HeadCache, economy: Economy, prompt: Sequence[int], sampler: Sampler) -> None:
         self._cache = cache
         self._economy = economy
         self._tokens = list(prompt)
