@@ -48,7 +48,7 @@ def resolve(
     address = normal_base_url(base_url or endpoint.base_url, endpoint)
     path, query = _route(endpoint, api, model, api_version, address)
     if endpoint.versioned and address is not None:
-        address = _resource_root(address, dated=bool(query))
+        address = _resource_root(address, dated=not _on_v1_route(api_version, address))
     return EndpointFacts(
         provider=endpoint.name,
         title=endpoint.title,
@@ -109,10 +109,15 @@ def _route(
     path = endpoint.paths.get(api)
     if path is None or not endpoint.speaks_openai:
         return None, {}
-    if not endpoint.versioned or api_version in _V1_ROUTE or (address or "").endswith("/openai/v1"):
-        return path, {}
+    if not endpoint.versioned or _on_v1_route(api_version, address):
+        named = endpoint.versioned and api_version in ("preview", "latest")
+        return path, {"api-version": str(api_version)} if named else {}
     deployment = f"/deployments/{model}" if api != "models" else ""
     return f"{deployment}{path}", {"api-version": str(api_version)}
+
+
+def _on_v1_route(api_version: str | None, address: str | None) -> bool:
+    return api_version in _V1_ROUTE or (address or "").endswith("/openai/v1")
 
 
 def _resource_root(address: str, *, dated: bool) -> str:

@@ -49,7 +49,7 @@ AZURE_OLD = "https://r.openai.azure.com/openai/deployments/d/chat/completions"
     [
         (None, AZURE_V1, {}),
         ("v1", AZURE_V1, {}),
-        ("preview", AZURE_V1, {}),
+        ("preview", AZURE_V1, {"api-version": "preview"}),
         ("2024-10-21", AZURE_OLD, {"api-version": "2024-10-21"}),
         ("2025-01-01-preview", AZURE_OLD, {"api-version": "2025-01-01-preview"}),
     ],
