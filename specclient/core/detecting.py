@@ -21,7 +21,7 @@ from specclient_providers.detection import Detected, Detections, steps
 from specclient_providers.signs import Answer
 
 if TYPE_CHECKING:
-    from specclient.core.flow import Op
+    from specclient.core.ops import Op
 
 _memory = Detections()
 _LIMITS = Timeout.of(5.0)
@@ -63,7 +63,7 @@ def _ask(destination: Destination, options: CallOptions, root: str) -> Generator
 def _fetch(
     destination: Destination, options: CallOptions, method: str, url: str
 ) -> Generator[Op, Any, Answer]:
-    from specclient.core.flow import Close, Open, Read
+    from specclient.core.ops import Close, Open, Read
 
     send = replace(destination.request(method, "", options=options), url=url)
     timeline = Timeline()

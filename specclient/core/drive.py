@@ -14,7 +14,8 @@ from contextlib import nullcontext
 from typing import Any, TypeVar, overload
 
 from specclient.core.fetch import Fetch
-from specclient.core.flow import Close, Flow, Op, Open, Read, Ready, Sleep
+from specclient.core.flow import Flow
+from specclient.core.ops import Close, Op, Open, Read, Ready, Sleep
 from specclient.errors import APIConnectionError, APIError
 from specclient.report import Report
 

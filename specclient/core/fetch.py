@@ -6,7 +6,7 @@ from typing import Any
 
 from specclient.core.destination import CallOptions, Destination
 from specclient.core.errors import Scrubber, error_of_status
-from specclient.core.flow import Close, Open, Read, Sleep, Steps
+from specclient.core.ops import Close, Open, Read, Sleep, Steps
 from specclient.core.retry import Retries
 from specclient.core.timeline import Timeline
 from specclient.core.wire import Wire

@@ -12,8 +12,7 @@ anything that is no APIError (an interrupt, a cancelled task, a bug) passes thro
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from specclient import tracing
@@ -22,9 +21,8 @@ from specclient.core.breaker import counts_as_failure
 from specclient.core.destination import CallOptions, Destination
 from specclient.core.detecting import detecting
 from specclient.core.errors import Scrubber, error_of_status
-from specclient.core.exchange import AsyncExchange, Exchange
-from specclient.core.http import Send
 from specclient.core.ledger import Ledger
+from specclient.core.ops import READY, AnyExchange, Close, Open, Read, Sleep, Steps
 from specclient.core.plan import Plan, build_plan
 from specclient.core.retry import Retries
 from specclient.core.timeline import NANOSECONDS
@@ -34,47 +32,6 @@ from specclient.prediction import Prediction
 from specclient.report import Reason, Report
 from specclient.tracing import Call, CallOutcome, TracingOptions, outcome_of
 from specclient_providers import refuses_prediction
-
-AnyExchange = Exchange | AsyncExchange
-
-
-@dataclass(frozen=True, slots=True)
-class Sleep:
-    """Wait before the next try."""
-
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Open:
-    """Send the request; the result is an exchange. Make the call's span current meanwhile."""
-
-    destination: Destination
-    send: Send
-    wire: Wire
-    call: Call | None
-
-
-@dataclass(frozen=True, slots=True)
-class Read:
-    """Read the next objects of an exchange, or with `text` its whole body as text."""
-
-    exchange: AnyExchange
-    text: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Close:
-    exchange: AnyExchange
-
-
-class Ready:
-    """A stream's headers came."""
-
-
-READY = Ready()
-Op = Sleep | Open | Read | Close | Ready
-Steps = Generator[Op, Any, None]
 
 
 class Flow:
