@@ -91,6 +91,8 @@ class Answer:
         if obj is DONE:
             self.done = self.over = True
             return None
+        if self.done:  # in one block with [DONE], and no part of the answer
+            return None
         self._timeline.frame()
         choices = obj.get("choices")
         if not choices:

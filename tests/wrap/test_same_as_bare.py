@@ -39,7 +39,7 @@ STREAMS: dict[str, Answer] = {
     "over several lines": scripted.stream(over_lines(A), over_lines(B), over_lines(END), scripted.DONE),
     "no blank after the colon": scripted.stream(WHOLE.replace(b"data: ", b"data:")),
     "retry and id": scripted.stream(b"retry: 3000\n\n", b"id: 1\n", WHOLE),
-    "named events": scripted.stream(b"event: message\n" + scripted.data(A), WHOLE),
+    "named events": scripted.stream(b"event: message\n" + WHOLE),
     "empty choices first": scripted.sse({**A, "choices": [], "prompt_filter_results": []}, A, B, END),
     "usage last": scripted.sse(A, B, END, scripted.usage_chunk()),
     "usage twice": scripted.sse(A, scripted.usage_chunk(), B, END, scripted.usage_chunk()),
