@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import specclient_providers
 from specclient_providers import AnswerReader, OverrideError, resolve
 from specclient_providers.overrides import Overrides
 
+README = Path(specclient_providers.__file__).parents[1] / "README.md"
 ON = date(2026, 11, 29)
 FILE = "specclient.toml [targets.prod]"
 
@@ -153,3 +158,13 @@ def test_base_model_decides_but_is_not_sent() -> None:
     facts = resolve("azure", model="prod", on=ON, overrides={"base_model": "gpt-4o"})
     assert facts.prediction.supported
     assert facts.model == "prod"
+
+
+def test_the_readmes_example_is_valid() -> None:
+    text = README.read_text(encoding="utf-8")
+    document = tomllib.loads(re.findall(r"```toml\n(.*?)```", text, re.DOTALL)[0])
+    prod = resolve("openai", model="m", on=ON, overrides=document["targets"]["prod"]["overrides"])
+    assert prod.prediction.supported
+    assert prod.prediction.until == date(2027, 4, 14)
+    server = resolve("vllm", model="m", on=ON, overrides=document["targets"]["server"]["overrides"])
+    assert server.speculation.method == "ngram"
