@@ -162,17 +162,20 @@ def test_models_are_listed_with_their_place(cli: Any) -> None:
     assert cli("models", "path", "nope").code == 2
 
 
-def test_a_cached_model_is_found_and_removed(cli: Any) -> None:
-    from specclient_engine.models import cache_root, cached, known_model
+def test_a_cached_model_is_found_and_removed(
+    cli: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from specclient_engine import models
 
-    row = known_model("smollm2")
-    assert row is not None
-    (cache_root() / "models").mkdir(parents=True)
-    folder = next(iter([*cache_root().glob("models/*"), cache_root() / "models" / f"{row.sha256[:16]}-v1"]))
-    folder.mkdir(exist_ok=True)
+    folder = tmp_path / "converted"
+    folder.mkdir()
     (folder / "model.safetensors").write_bytes(b"x" * 1000)
-    assert cached(row) == folder
+    download = models.cache_root() / "downloads" / "SmolLM2-135M-Instruct.Q4_1.gguf"
+    download.parent.mkdir(parents=True)
+    download.write_bytes(b"y" * 500)
+    monkeypatch.setattr(models, "cached", lambda row: folder if folder.exists() else None)
     assert cli("models", "path", "smollm2").out.strip() == str(folder)
-    assert json.loads(cli("models", "remove", "smollm2", "--json").out)["freed_bytes"] == 1000
+    assert json.loads(cli("models", "remove", "smollm2", "--json").out)["freed_bytes"] == 1500
     assert not folder.exists()
+    assert not download.exists()
     assert cli("models", "remove", "smollm2").code == 0
