@@ -81,18 +81,12 @@ class Economist:
 
     def account(self, report: Report, decision: Decision | None, *, completed: bool) -> Report:
         """The report with its economics; a completed call becomes evidence."""
-        outcome = report.prediction.outcome
-        arm: Arm | None = None
-        if outcome in COMPARED:
-            arm = "sent"
-        elif (
-            decision is not None
-            and not decision.send
-            and decision.why in ("holdout", "measure", "explore", "evidence")
-        ):
-            arm = "without"
+        arm = _arm(report, decision)
         if arm is None:
-            return report
+            if decision is None:
+                return report
+            told = Economics(gate=self.options.gate, decision=decision.why)
+            return report.model_copy(update={"economics": told})
         tokens, measured = _visible_tokens(report), _measured(report)
         extra = money_added(report, self._prices)
         if completed and self.options.watches and tokens:
