@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-import specclient_providers
 from specclient_providers import AnswerReader, OverrideError, resolve
 from specclient_providers.overrides import Overrides
 
-README = Path(specclient_providers.__file__).parents[1] / "README.md"
+README = Path(__file__).parents[2] / "providers" / "README.md"
 ON = date(2026, 11, 29)
 FILE = "specclient.toml [targets.prod]"
 

@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 
 import pytest
 
-import specclient_providers
 from specclient_providers import (
     UnknownProvider,
     endpoints,
@@ -24,7 +23,7 @@ from specclient_providers.answers import NAMES
 from specclient_providers.endpoint import Claim, Endpoint
 from specclient_providers.registry import get
 
-README = Path(specclient_providers.__file__).parents[1] / "README.md"
+README = Path(__file__).parents[2] / "providers" / "README.md"
 SDK_FACT = re.compile(r"^[\w.-]+ \d+(\.\d+)+\w*(,| \(|$)|^specclient, ")
 
 
