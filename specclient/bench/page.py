@@ -8,7 +8,7 @@ from typing import Any
 
 from specclient.bench.stats import Estimate
 from specclient.bench.summary import Group
-from specclient.bench.words import ROWS, about_rows, group_title
+from specclient.bench.words import ROWS, about_rows, group_title, speculation_text
 from specclient.errors import ConfigError
 
 _COLOURS = {"queue": "#9aa0a6", "prefill": "#e8a33d", "decode": "#2f7ed8"}
@@ -18,6 +18,7 @@ body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem
 table { border-collapse: collapse; margin: 1rem 0 } td, th { padding: .25rem .8rem; text-align: right }
 td:first-child, th:first-child { text-align: left } tr + tr { border-top: 1px solid #e8eaed }
 .verdict { color: white; border-radius: .3rem; padding: .1rem .5rem }
+.facts td { text-align: left }
 .small { color: #5f6368; font-size: .9em }
 """
 
@@ -30,7 +31,9 @@ def page(groups: Sequence[Group], about: Mapping[str, Any]) -> str:
     except ModuleNotFoundError as error:
         raise ConfigError(f"The HTML report needs {error.name}: pip install 'specclient[bench]'.") from None
 
-    figures = (_gains(go, groups), _phases(go, groups), _throughput(go, groups))
+    figures = [_gains(go, groups), _phases(go, groups)]
+    if len({group.clients for group in groups}) > 1:
+        figures.append(_throughput(go, groups))
     charts = [
         pio.to_html(figure, full_html=False, include_plotlyjs=number == 0, config={"displaylogo": False})
         for number, figure in enumerate(figures)
@@ -39,7 +42,8 @@ def page(groups: Sequence[Group], about: Mapping[str, Any]) -> str:
     sections = "".join(_section(group) for group in groups)
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>specclient bench</title>'
-        f"<style>{_STYLE}</style></head><body><h1>Does a prediction pay here?</h1><table>{facts}</table>"
+        f"<style>{_STYLE}</style></head><body><h1>Does a prediction pay here?</h1>"
+        f'<table class="facts">{facts}</table>'
         f"{''.join(charts)}{sections}</body></html>\n"
     )
 
@@ -50,6 +54,7 @@ def _section(group: Group) -> str:
         without, predicted, ratio = row.cells(group)
         cells = "".join(f"<td>{escape(text)}</td>" for text in (without, predicted, ratio))
         rows.append(f"<tr><td>{escape(row.label)}</td>{cells}</tr>")
+    told = "".join(f"<tr><td>{escape(k)}</td><td>{escape(v)}</td></tr>" for k, v in speculation_text(group))
     gaps = "".join(f"<li>{escape(gap)}</li>" for gap in group.not_measured)
     colour = _VERDICTS[group.decision]
     return (
@@ -57,6 +62,7 @@ def _section(group: Group) -> str:
         f'<p><span class="verdict" style="background:{colour}">{escape(group.decision)}</span> '
         f"{escape(group.because)}</p>"
         f"<table><tr><th></th><th>without</th><th>with</th><th>gain</th></tr>{''.join(rows)}</table>"
+        f'<table class="facts">{told}</table>'
         f'<div class="small">Not measured:<ul>{gaps}</ul></div>'
     )
 

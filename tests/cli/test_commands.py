@@ -173,7 +173,7 @@ def test_a_cached_model_is_found_and_removed(
     download = models.cache_root() / "downloads" / "SmolLM2-135M-Instruct.Q4_1.gguf"
     download.parent.mkdir(parents=True)
     download.write_bytes(b"y" * 500)
-    monkeypatch.setattr(models, "cached", lambda row: folder if folder.exists() else None)
+    monkeypatch.setattr(models, "cached", lambda _row: folder if folder.exists() else None)
     assert cli("models", "path", "smollm2").out.strip() == str(folder)
     assert json.loads(cli("models", "remove", "smollm2", "--json").out)["freed_bytes"] == 1500
     assert not folder.exists()
