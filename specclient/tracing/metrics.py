@@ -12,14 +12,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry import metrics
-from opentelemetry.metrics import Counter, Histogram, MeterProvider, NoOpHistogram
+from opentelemetry.metrics import Counter, Histogram, MeterProvider, NoOpHistogram, UpDownCounter
 
 from specclient._version import __version__
 from specclient.tracing import names
 
 if TYPE_CHECKING:
     from specclient.core.timeline import AttemptStamps
-    from specclient.report import Report
+    from specclient.report import Economics, Report
 
 DURATION = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 PHASE_DURATION = (0.001, 0.0025, 0.005, *DURATION)
@@ -65,6 +65,13 @@ class Instruments:
             made = self._made[name] = self._meter.create_counter(name, unit=unit)
         return made
 
+    def balance(self, name: str, unit: str) -> UpDownCounter:
+        """A sum that may fall: what was saved may also be lost."""
+        made: UpDownCounter | None = self._made.get(name)
+        if made is None:
+            made = self._made[name] = self._meter.create_up_down_counter(name, unit=unit)
+        return made
+
 
 def record(
     instruments: Instruments,
@@ -90,6 +97,8 @@ def record(
         return
     _phases(instruments, standard, report)
     _prediction(instruments, standard, report)
+    if report.economics is not None:
+        _economics(instruments, standard, report.economics)
     if in_process:
         _hosted(instruments, standard, report, facts)
 
@@ -172,6 +181,23 @@ def _prediction(instruments: Instruments, standard: Attributes, report: Report) 
     ):
         if count is not None:
             tokens.add(count, {**dimensions, "outcome": outcome})
+
+
+def _economics(instruments: Instruments, standard: Attributes, economics: Economics) -> None:
+    """Sums over calls of what was saved and added.
+
+    The bounds are those of single calls: the interval of a sum is narrower than the sum of the intervals.
+    """
+    dimensions = _pick(standard, names.PROVIDER, names.REQUEST_MODEL)
+    saved = economics.seconds_saved
+    if saved is not None and economics.baseline is not None:
+        seconds = instruments.balance("specclient.economics.seconds_saved", "s")
+        for bound in ("mean", "low", "high"):
+            value = getattr(saved, bound)
+            if value is not None:
+                seconds.add(value, {**dimensions, "baseline": economics.baseline, "bound": bound})
+    if economics.money_added is not None:
+        instruments.counter("specclient.economics.money_added", "1").add(economics.money_added, dimensions)
 
 
 def _hosted(instruments: Instruments, standard: Attributes, report: Report, facts: Any) -> None:

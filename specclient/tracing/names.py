@@ -87,6 +87,16 @@ PREDICTION: tuple[Row, ...] = (
     ("specclient.speculation.inactive_reason", "string", "report.speculation.inactive_reason"),
 )
 
+ECONOMICS: tuple[Row, ...] = (
+    ("specclient.economics.gate", "string", "report.economics.gate"),
+    ("specclient.economics.decision", "string", "report.economics.decision"),
+    ("specclient.economics.baseline", "string", "report.economics.baseline"),
+    ("specclient.economics.seconds_saved", "double", "report.economics.seconds_saved.mean"),
+    ("specclient.economics.seconds_saved.low", "double", "report.economics.seconds_saved.low"),
+    ("specclient.economics.seconds_saved.high", "double", "report.economics.seconds_saved.high"),
+    ("specclient.economics.money_added", "double", "report.economics.money_added"),
+)
+
 TIMING: tuple[Row, ...] = (
     (TIMING_SOURCE, "string", "derived.timing_source"),
     ("specclient.timing.queue", "double", "report.timing.queue.seconds"),

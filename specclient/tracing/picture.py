@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from specclient.report import Phase, Report, Timing
+from specclient.report import Economics, Phase, Report, Timing
 from specclient.tracing.names import model_name
 
 Kind = Literal["call", "attempt", "wait", "phase", "client", "gap", "other"]
@@ -137,6 +137,8 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
         yield "extra billed tokens", str(prediction.extra_billed_tokens)
     if speculation is not None and speculation.mean_acceptance_length is not None:
         yield "acceptance length", f"{speculation.mean_acceptance_length:.2f} tokens a verification step"
+    if report.economics is not None:
+        yield from _economics(report.economics)
     first = timing.time_to_first_token
     if first is not None:
         yield "time to first token", f"{seconds_text(first.seconds)} ({first.source})"
@@ -144,6 +146,17 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
         yield "server total", f"{seconds_text(timing.server_total.seconds)} ({timing.server_total.source})"
     if report.request_id:
         yield "request id", report.request_id
+
+
+def _economics(economics: Economics) -> Iterator[tuple[str, str]]:
+    saved = economics.seconds_saved
+    if saved is not None:
+        between = ""
+        if saved.low is not None and saved.high is not None:
+            between = f", between {seconds_text(saved.low)} and {seconds_text(saved.high)}"
+        yield "time saved", f"{seconds_text(saved.mean)}{between} (against {economics.baseline} calls)"
+    if economics.money_added is not None:
+        yield "money added", f"{economics.money_added:.3g}"
 
 
 def _effect(effect: str) -> str:

@@ -197,6 +197,7 @@ def describe(ended: Ended) -> None:
     rows = [*names.RESPONSE, *names.TIMING]
     if ended.report is not None:
         rows += names.PREDICTION
+        rows += names.ECONOMICS if ended.report.economics is not None else ()
     for wanted, table in (
         (options.latency_aliases, names.LATENCY_ALIASES),
         (options.usage_aliases, names.USAGE_ALIASES),

@@ -8,7 +8,7 @@ import pytest
 from tracing_helpers import Backend, Clock
 
 from specclient.core.timeline import EnginePhases
-from specclient.report import Phase, PredictionReport, Reason, Report
+from specclient.report import Economics, Estimate, Phase, PredictionReport, Reason, Report
 from specclient.tracing import CallStart, ResponseFacts, start_call
 from specclient.tracing.metrics import DURATION, TOKENS
 
@@ -32,6 +32,7 @@ def run(backend: Backend, clock: Clock, *, reading: Any = None, **rest: Any) -> 
     prediction = rest.pop("prediction", PredictionReport())
     timing = call.timeline.timing(reading, streamed=True)
     report = Report(target="t", provider="groq", model="m", timing=timing, prediction=prediction)
+    report = report.model_copy(update={"economics": rest.pop("economics", None)})
     call.finish(report, rest.pop("facts", FACTS), **rest)
     return backend.points()
 
@@ -155,6 +156,21 @@ def test_predictions_are_counted(
     assert [point.attributes["outcome"] for point in requests] == ([outcome] if outcome else [])
     counted = points.get("specclient.prediction.tokens", [])
     assert {point.attributes["outcome"]: point.value for point in counted} == tokens
+
+
+def test_what_a_prediction_saved_and_cost(backend: Backend, clock: Clock) -> None:
+    saved = Estimate(mean=-0.5, low=-1.5, high=0.5)
+    economics = Economics(baseline="holdout", seconds_saved=saved, money_added=0.002)
+    points = run(backend, clock, economics=economics)
+    by_bound = {
+        point.attributes["bound"]: point.value for point in points["specclient.economics.seconds_saved"]
+    }
+    assert by_bound == {"mean": -0.5, "low": -1.5, "high": 0.5}
+    (money,) = points["specclient.economics.money_added"]
+    assert money.value == 0.002
+    span = backend.span("chat m")
+    assert span.attributes["specclient.economics.seconds_saved.low"] == -1.5
+    assert span.attributes["specclient.economics.baseline"] == "holdout"
 
 
 def test_server_metrics_are_for_the_engine_only(backend: Backend, clock: Clock) -> None:

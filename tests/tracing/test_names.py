@@ -44,7 +44,7 @@ CONVENTIONS = {
     "server.port",
     "error.type",
 }
-TABLES = (names.REQUEST, names.RESPONSE, names.PREDICTION, names.TIMING)
+TABLES = (names.REQUEST, names.RESPONSE, names.PREDICTION, names.ECONOMICS, names.TIMING)
 
 
 def test_standard_names_are_the_conventions_own() -> None:
