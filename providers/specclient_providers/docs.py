@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from specclient_providers.endpoint import Claim, Endpoint, PredictionRule
+from specclient_providers.endpoint import Claim, Derive, Endpoint, PredictionRule
 from specclient_providers.figures import USAGE
 from specclient_providers.registry import get, provider_names
 
@@ -59,6 +59,10 @@ def _section(endpoint: Endpoint) -> Iterator[str]:
     yield ""
     for rule in endpoint.prediction:
         yield f"- Prediction, {_scope(rule)}: {_claim(rule.claim)}"
+        if rule.claim.state == "documented":
+            yield f"    - written as: {', '.join(rule.shapes)}"
+        for key, value in rule.forced.items():
+            yield f"    - sent with it: `{key}` = {value}"
         if rule.conflicts:
             yield f"    - not beside: {', '.join(f'`{item.parameter}`' for item in rule.conflicts)}"
     yield f"- Prediction{', otherwise' if endpoint.prediction else ''}: {_claim(endpoint.no_prediction)}"
@@ -84,6 +88,7 @@ def _section(endpoint: Endpoint) -> Iterator[str]:
         yield "| Figure | Where | Unit |"
         yield "| --- | --- | --- |"
         yield from (f"| {figure.name} | `{figure.paths[0]}` | {figure.unit} |" for figure in beyond_usage)
+        yield from (f"| {rule.name} | {_formula(rule)} | derived |" for rule in endpoint.answer.derived)
 
 
 def _scope(rule: PredictionRule) -> str:
@@ -103,6 +108,11 @@ def _claim(claim: Claim) -> str:
     checked = f", read {claim.checked}" if claim.checked else ""
     ground = f" ({_source(claim.source)}{checked})" if claim.source else ""
     return f"{', '.join(words)}.{' ' + claim.note if claim.note else ''}{ground}"
+
+
+def _formula(rule: Derive) -> str:
+    plus = [*rule.plus, *(f"{name} (if reported)" for name in rule.optional)]
+    return " + ".join(plus) + "".join(f" − {name}" for name in rule.minus)
 
 
 def _source(source: str | None) -> str:
