@@ -39,6 +39,7 @@ class Sampler:
         self._generated: Counter[int] = Counter()
         self._penalised = _has_penalties(params)
         self._seen = set(prompt_ids) if params.repetition_penalty != 1.0 else set()
+        self._seen_ids = np.fromiter(self._seen, dtype=np.int64)
         self._bias_ids = np.fromiter(params.logit_bias.keys(), dtype=np.int64)
         self._bias = np.fromiter(params.logit_bias.values(), dtype=np.float32)
 
@@ -81,12 +82,14 @@ class Sampler:
         """`token` was taken into the output."""
         if self._penalised:
             self._generated[token] += 1
-            self._seen.add(token)
+            if token not in self._seen:
+                self._seen.add(token)
+                self._seen_ids = np.append(self._seen_ids, token)
 
     def _shape(self, row: Row) -> Row:
         """The row with penalties and bias applied."""
         if self._penalised:
-            row = penalise(row, self._generated, self._seen, self._params)
+            row = penalise(row, self._generated, self._seen_ids, self._params)
         if len(self._bias_ids):
             row = row.copy()
             row[self._bias_ids] += self._bias
@@ -97,7 +100,7 @@ def _has_penalties(params: SamplingParams) -> bool:
     return bool(params.presence_penalty or params.frequency_penalty or params.repetition_penalty != 1.0)
 
 
-def penalise(row: Row, generated: Counter[int], seen: set[int], params: SamplingParams) -> Row:
+def penalise(row: Row, generated: Counter[int], seen: Ids, params: SamplingParams) -> Row:
     """A copy of `row` with the penalties applied.
 
     Repetition (CTRL, arXiv 1909.05858) divides positive and multiplies negative logits of every token
@@ -105,11 +108,10 @@ def penalise(row: Row, generated: Counter[int], seen: set[int], params: Sampling
     tokens `generated`.
     """
     row = row.copy()
-    if params.repetition_penalty != 1.0 and seen:
-        ids = np.fromiter(seen, dtype=np.int64)
-        values = row[ids]
+    if params.repetition_penalty != 1.0 and len(seen):
+        values = row[seen]
         factor = np.float32(params.repetition_penalty)
-        row[ids] = np.where(values > 0, values / factor, values * factor)
+        row[seen] = np.where(values > 0, values / factor, values * factor)
     if generated and (params.presence_penalty or params.frequency_penalty):
         ids = np.fromiter(generated.keys(), dtype=np.int64)
         counts = np.fromiter(generated.values(), dtype=np.float32)

@@ -129,9 +129,20 @@ def test_the_filters_keep_at_least_the_best() -> None:
 def test_penalties_by_hand() -> None:
     params = SamplingParams(repetition_penalty=2.0, presence_penalty=0.5, frequency_penalty=0.25)
     row = np.array([4.0, -4.0, 1.0, 1.0], dtype=np.float32)
-    changed = penalise(row, Counter({0: 3, 2: 1}), {0, 1, 2}, params)
+    changed = penalise(row, Counter({0: 3, 2: 1}), np.array([0, 1, 2]), params)
     assert changed.tolist() == [2.0 - 0.5 - 0.75, -8.0, 0.5 - 0.5 - 0.25, 1.0]
     assert row.tolist() == [4.0, -4.0, 1.0, 1.0]
+
+
+def test_repetition_counts_the_prompt_and_the_answer_each_token_once() -> None:
+    row = np.array([4.0, 3.0, 2.5, 0.0], dtype=np.float32)
+    sampler = Sampler(SamplingParams(repetition_penalty=2.0), [0, 0])
+    assert sampler.choose(row, 0) == 1
+    for _ in range(2):
+        sampler.append(1)
+        assert sampler.choose(row, 1) == 2
+    sampler.append(2)
+    assert sampler.choose(row, 2) == 0
 
 
 def test_greedy_takes_the_first_of_equals_and_heeds_the_bias() -> None:
