@@ -15,7 +15,7 @@ from specclient_engine.noise import gumbel
 from specclient_engine.sampling import Sampler, logprobs, penalise, soften, survivors
 
 LOGITS = np.array([2.0, 1.5, 1.0, 0.0, -0.5, -1.0, -1.5, -2.0, -3.0, 2.2], dtype=np.float32)
-DRAWS = 40_000
+DRAWS = 10_000
 
 
 def expected(params: SamplingParams, row: np.ndarray = LOGITS) -> np.ndarray:
@@ -62,14 +62,14 @@ def test_the_draws_follow_the_distribution(params: dict[str, float]) -> None:
 def test_draws_at_neighbouring_positions_and_seeds_are_independent() -> None:
     def draws(seed: int) -> np.ndarray:
         sampler = Sampler(SamplingParams(temperature=1.0, seed=seed), [])
-        return np.array([sampler.choose(LOGITS, position) for position in range(5_000)])
+        return np.array([sampler.choose(LOGITS, position) for position in range(3_000)])
 
     p = expected(SamplingParams(temperature=1.0))
     by_chance = float((p**2).sum())
     first = draws(1)
     for other in (first[:-1], draws(2), draws(1 + 2**32), draws(2**63)):
         same = float((first[-len(other) :] == other).mean())
-        assert same == pytest.approx(by_chance, abs=0.035)
+        assert same == pytest.approx(by_chance, abs=0.045)
 
 
 def test_noise_depends_on_nothing_but_seed_position_and_id() -> None:
@@ -88,9 +88,9 @@ def test_the_tail_of_a_large_vocabulary_is_drawn_as_often_as_it_weighs() -> None
     row = np.full(50_001, math.log(5e-6), dtype=np.float32)
     row[123] = 0.0
     sampler = Sampler(SamplingParams(temperature=1.0, seed=3), [])
-    draws = [sampler.choose(row, position) for position in range(2_000)]
+    draws = [sampler.choose(row, position) for position in range(1_000)]
     tail = np.array([token for token in draws if token != 123])
-    assert len(tail) / len(draws) == pytest.approx(0.2, abs=0.03)
+    assert len(tail) / len(draws) == pytest.approx(0.2, abs=0.04)
     assert len(set(tail.tolist())) > len(tail) * 0.95
     assert tail.mean() == pytest.approx(25_000, rel=0.1)
 
