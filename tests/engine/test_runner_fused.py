@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -170,6 +171,68 @@ def test_what_does_not_fit_is_refused_with_the_figures(load: Load, tmp_path: Pat
     slot = runner.allocate(1000)
     runner.release(slot)
     assert runner.kv.tokens_taken == 0
+
+
+def test_the_compiled_kernels_keep_rows_apart_in_bfloat16_too(tmp_path: Path) -> None:
+    save_model("qwen2", tmp_path)
+    runner = native(tmp_path, "bfloat16")
+    ids = some_ids(200)
+    want = whole(runner, ids)
+    slot = runner.allocate(len(ids))
+    runner.forward([Chunk(slot, 0, ids[:90], 90)])
+    for start, end in ((90, 91), (91, 107), (107, 108), (108, 200)):
+        assert torch.equal(runner.forward([Chunk(slot, start, ids[start:end])]), want[start:end])
+
+
+def test_memory_does_not_grow_while_serving(load: Load, tmp_path: Path) -> None:
+    """The workspace is bounded by the rows of a pass, whatever the length of the prompt."""
+    save_model("qwen2", tmp_path)
+    runner = load(tmp_path, "int8")
+    slot = runner.allocate(2048)
+    ids = some_ids(2000)
+    runner.forward([Chunk(slot, 0, ids, 1990)])
+    before = resident_bytes()
+    for _ in range(20):
+        runner.forward([Chunk(slot, 0, ids, 1990)])
+        runner.forward([Chunk(slot, 1990, ids[-10:])])
+    assert resident_bytes() - before < 8 << 20
+
+
+def resident_bytes() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32", "int8"])
+def test_the_kind_asked_for_is_the_kind_computed(dtype: Any, tmp_path: Path) -> None:
+    save_model("qwen2", tmp_path)
+    runner = load_fused(tmp_path, dtype=dtype)
+    assert runner is not None
+    assert runner.kind == dtype
+
+
+def test_auto_takes_what_is_quickest_and_says_so(tmp_path: Path) -> None:
+    save_model("qwen2", tmp_path)
+    runner = load_fused(tmp_path)
+    assert runner is not None
+    assert runner.kind in ("bfloat16", "float32", "int8")
+    assert runner.kind != "int8" or isinstance(runner, NativeRunner)
+
+
+def test_without_a_compiler_the_framework_computes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    save_model("qwen2", tmp_path)
+    monkeypatch.setenv("PATH", "")
+    native_library.cache_clear()
+    try:
+        with caplog.at_level("INFO", logger="specclient_engine"):
+            runner = load_fused(tmp_path, dtype="float32")
+    finally:
+        monkeypatch.undo()
+        native_library.cache_clear()
+    assert isinstance(runner, AtenRunner)
+    assert "torch operators (" in caplog.text
 
 
 @pytest.mark.parametrize(

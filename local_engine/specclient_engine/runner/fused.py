@@ -70,7 +70,10 @@ def split_rows(chunks: Sequence[Chunk], limit: int) -> Iterator[Rows]:
 
 
 class FusedRunner(ABC):
-    """A `ModelRunner` that computes the whole model itself. Subclasses say how one pass is computed."""
+    """A `ModelRunner` that computes the whole model itself. Subclasses say how one pass is computed.
+
+    `kind` is what the weights are multiplied as: "float32", "bfloat16" or "int8".
+    """
 
     can_roll_back = True
     rollback_reason: str | None = None
@@ -78,18 +81,25 @@ class FusedRunner(ABC):
     def __init__(
         self,
         shape: ModelShape,
+        kind: str,
         max_context: int | None,
         kv_dtype: torch.dtype,
         device: torch.device,
         kv_width: int | None = None,
     ) -> None:
         self.shape = shape
+        self.kind = kind
         self.device = device
         self.vocab_size = shape.vocab
         self.max_context = min(max_context or shape.max_positions, shape.max_positions)
         self.kv = KVSlots(shape, kv_width or shape.head_dim, kv_dtype, device)
-        self.token_capacity = self.kv.token_capacity
+        self.token_capacity = 0
         self._logits: torch.Tensor | None = None
+
+    def _measure_room(self) -> None:
+        """Gives the cache what memory is left once the weights are loaded."""
+        self.kv.measure()
+        self.token_capacity = self.kv.token_capacity
 
     def allocate(self, tokens: int) -> int:
         """A free slot with room for `tokens` positions. Raises NotEnoughMemory, with the figures."""
@@ -132,8 +142,10 @@ def load_fused(
 ) -> FusedRunner | None:
     """The quickest fused runner for the model in `folder`; None when its architecture is another.
 
-    `read_shape` says why it is another.
+    `read_shape` says why it is another. `dtype="auto"` is measured (`choice.choose`) and may be int8;
+    the runner's `kind` says what it became.
     """
+    from .choice import choose
     from .fused_aten import AtenRunner
     from .fused_native import NativeRunner
     from .native_build import native_library
@@ -141,10 +153,12 @@ def load_fused(
     shape = read_shape(folder)
     if isinstance(shape, str):
         return None
-    kind = "bfloat16" if dtype == "auto" else dtype
     place = torch.device(device)
-    library = native_library() if place.type == "cpu" else "the device is no CPU"
-    if isinstance(library, str):
-        _log.info("The fused kernels are not used for %s: %s.", folder.name, library)
-        return AtenRunner(folder, shape, kind, place, max_context, progress)
-    return NativeRunner(library, folder, shape, kind, max_context, progress)
+    found = native_library()
+    library = None if isinstance(found, str) else found
+    choice = choose(dtype, library, place)
+    kernels = "compiled kernels" if choice.native else f"torch operators ({found})"
+    _log.info("%s runs as %s in %s.", folder.name, choice.kind, kernels)
+    if library is not None and choice.native:
+        return NativeRunner(library, folder, shape, choice.kind, max_context, progress)
+    return AtenRunner(folder, shape, choice.kind, place, max_context, progress)

@@ -42,8 +42,8 @@ class AtenRunner(FusedRunner):
         max_context: int | None,
         progress: ProgressCallback | None,
     ) -> None:
-        self._kind = kind
         self._dtype: torch.dtype = torch.float32 if kind == "int8" else getattr(torch, kind)
+        super().__init__(shape, kind, max_context, self._dtype, device)
         self._layers: list[_Layer] = []
         with WeightFiles(folder) as files, torch.inference_mode():
             self._embedding = files.embedding.to(device)
@@ -53,18 +53,18 @@ class AtenRunner(FusedRunner):
                 self._layers.append(self._packed(layer, device))
                 if progress is not None:
                     progress(Progress("load", folder.name, index + 1, shape.layers, "tensors"))
-        super().__init__(shape, max_context, self._dtype, device)
         self._cos, self._sin = (
             torch.cat([table, table], dim=1).to(device, self._dtype)
             for table in shape.rope_tables(self.max_context)
         )
+        self._measure_room()
 
     def _packed(self, layer: LayerWeights, device: torch.device) -> _Layer:
         def put(tensor: torch.Tensor | None) -> torch.Tensor | None:
             return None if tensor is None else tensor.to(device, self._dtype)
 
         def product(weight: torch.Tensor, bias: torch.Tensor | None) -> Linear:
-            return make_linear(weight.to(device), None if bias is None else bias.to(device), self._kind)
+            return make_linear(weight.to(device), None if bias is None else bias.to(device), self.kind)
 
         return _Layer(
             input_norm=layer.input_norm.to(device, self._dtype),
@@ -108,7 +108,7 @@ class AtenRunner(FusedRunner):
             query = F.rms_norm(query, (shape.head_dim,), layer.q_norm, shape.eps)
             key = F.rms_norm(key, (shape.head_dim,), layer.k_norm, shape.eps)
         query, key = _rotate(query, cos, sin), _rotate(key, cos, sin)
-        kernel = attend_sdpa if self._kind == "bfloat16" else attend
+        kernel = attend_sdpa if self.kind == "bfloat16" else attend
         out = torch.empty(count, shape.heads * shape.head_dim, dtype=query.dtype, device=self.device)
         for span in rows.spans:
             mine = slice(span.first_row, span.first_row + span.rows)

@@ -1,8 +1,9 @@
-"""The fused runner in one call of compiled C a pass: what `fused_native.c` needs, laid out for it."""
+"""The fused runner in one call of compiled C a pass: what `kernels/pass.c` needs, laid out for it."""
 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from ctypes import POINTER, Structure, c_float, c_int32, c_int64, c_void_p
 from pathlib import Path
 from typing import Any, ClassVar
@@ -11,7 +12,7 @@ import torch
 
 from ..api import Progress, ProgressCallback
 from .fused import PASS_ROWS, FusedRunner, Rows
-from .native_build import has_bfloat16
+from .native_build import instructions
 from .weights import LayerWeights, ModelShape, WeightFiles
 
 PANEL = 64
@@ -92,7 +93,7 @@ class _Workspace(Structure):
 
 
 class NativeRunner(FusedRunner):
-    """The kernels of `fused_native.c` over weights in panels. Rows never depend on the rows beside them.
+    """The kernels of `kernels/pass.c` over weights in panels. Rows never depend on the rows beside them.
 
     `kind` is "float32", "bfloat16" or "int8". The residual stream, the norms and the softmax are float32
     in all of them; int8 keeps its cache in bfloat16 where the processor multiplies that.
@@ -109,11 +110,10 @@ class NativeRunner(FusedRunner):
     ) -> None:
         self._library = library
         self._library.private_bytes.restype = self._library.stage_bytes.restype = c_int64
-        self._kind = kind
         self._kept: list[torch.Tensor] = []
-        narrow = kind == "bfloat16" or (kind == "int8" and has_bfloat16())
+        narrow = kind == "bfloat16" or (kind == "int8" and "avx512_bf16" in instructions())
         kv_dtype = torch.bfloat16 if narrow else torch.float32
-        super().__init__(shape, max_context, kv_dtype, torch.device("cpu"), _up(shape.head_dim, PANEL))
+        super().__init__(shape, kind, max_context, kv_dtype, torch.device("cpu"), _up(shape.head_dim, PANEL))
         layers = (_Layer * shape.layers)()
         with WeightFiles(folder) as files, torch.inference_mode():
             embedding = files.embedding
@@ -144,9 +144,7 @@ class NativeRunner(FusedRunner):
                     progress(Progress("load", folder.name, index + 1, shape.layers, "tensors"))
         self._threads = torch.get_num_threads()
         self._make_workspace()
-        # The cache's room is what is left once the weights are in memory.
-        self.kv.measure()
-        self.token_capacity = self.kv.token_capacity
+        self._measure_room()
 
     def _keep(self, tensor: torch.Tensor) -> int:
         """The address of the tensor's numbers, which live as long as the runner."""
@@ -171,7 +169,7 @@ class NativeRunner(FusedRunner):
     def _matrix(self, weight: torch.Tensor, bias: torch.Tensor | None) -> _Matrix:
         outputs = _up(len(weight), PANEL)
         made = _Matrix(outputs=len(weight), inputs=_up(weight.shape[1], PANEL))
-        panels, scale = pack(weight, self._kind)
+        panels, scale = pack(weight, self.kind)
         made.panels = self._keep(panels)
         if scale is not None:
             made.scale = self._keep(scale)
@@ -229,6 +227,34 @@ class NativeRunner(FusedRunner):
             c_void_p(self._stages),
             c_void_p(self._private),
         )
+
+
+def multiply(library: ctypes.CDLL, weight: torch.Tensor, kind: str, rows: int) -> Callable[[], None]:
+    """One product of `rows` rows with `weight`, ready to be run and timed; sizes are whole panels."""
+    panels, scale = pack(weight, kind)
+    outputs, inputs = weight.shape
+    x, operand, scales, offsets = (torch.zeros(rows, inputs) for _ in range(4))
+    out, stages = torch.zeros(rows, outputs), torch.zeros(PANEL)
+
+    def run() -> None:
+        matrix = _Matrix(panels=panels.data_ptr(), outputs=outputs, inputs=inputs)
+        if scale is not None:
+            matrix.scale = scale.data_ptr()
+        workspace = _Workspace(
+            operand=operand.data_ptr(), operand_scale=scales.data_ptr(), operand_offset=offsets.data_ptr()
+        )
+        library.multiply(
+            ctypes.byref(matrix),
+            KINDS[kind],
+            ctypes.byref(workspace),
+            c_void_p(x.data_ptr()),
+            rows,
+            c_void_p(out.data_ptr()),
+            c_void_p(stages.data_ptr()),
+            torch.get_num_threads(),
+        )
+
+    return run
 
 
 def pack(weight: torch.Tensor, kind: str) -> tuple[torch.Tensor, torch.Tensor | None]:

@@ -30,10 +30,9 @@ class KVSlots:
         self._next = 0
         self.bytes_per_token = 2 * shape.layers * shape.kv_heads * width * dtype.itemsize
         self.token_capacity = 0
-        self.measure()
 
     def measure(self) -> None:
-        """Sets the room of the cache to the memory that is free now, less the workspace."""
+        """Sets the room of the cache to the memory that is free now, less the workspace (at first: none)."""
         free = max(0, available_bytes(self._device) - WORKSPACE_BYTES)
         self.token_capacity = free // self.bytes_per_token // BLOCK * BLOCK
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ..models.cache import cache_root, locked
 
-SOURCE = Path(__file__).with_name("fused_native.c")
+SOURCES = Path(__file__).with_name("kernels")
 NEEDED = ("avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512_vnni")
 """Instructions that the kernels are written in, as Linux names them."""
 
@@ -29,7 +29,7 @@ def native_library() -> ctypes.CDLL | str:
     The first call on a machine compiles for a few seconds; the file's name carries the hash of the
     source, the flags and the compiler, so that it is never taken for another's.
     """
-    has = _instructions()
+    has = instructions()
     missing = [name for name in NEEDED if name not in has]
     if missing:
         return f"this processor has no {missing[0]}"
@@ -45,25 +45,22 @@ def native_library() -> ctypes.CDLL | str:
 
 def _compiled(compiler: str, flags: list[str]) -> Path:
     version = subprocess.run([compiler, "--version"], capture_output=True, check=True, timeout=SECONDS).stdout
-    digest = hashlib.sha256(b"\0".join([SOURCE.read_bytes(), " ".join(flags).encode(), version]))
+    sources = [path.read_bytes() for path in sorted(SOURCES.iterdir())]
+    digest = hashlib.sha256(b"\0".join([*sources, " ".join(flags).encode(), version]))
     library = cache_root() / "native" / f"fused-{digest.hexdigest()[:20]}.so"
     with locked(library):
         if not library.exists():
             with tempfile.TemporaryDirectory(dir=library.parent) as scratch:
                 made = Path(scratch) / library.name
-                command = [compiler, *flags, "-o", str(made), str(SOURCE), "-lm"]
+                command = [compiler, *flags, "-o", str(made), str(SOURCES / "pass.c"), "-lm"]
                 subprocess.run(command, capture_output=True, check=True, timeout=SECONDS)
                 os.replace(made, library)
     return library
 
 
-def has_bfloat16() -> bool:
-    """Whether the processor multiplies bfloat16 in hardware."""
-    return "avx512_bf16" in _instructions()
-
-
 @functools.cache
-def _instructions() -> frozenset[str]:
+def instructions() -> frozenset[str]:
+    """What the processor can do, as Linux names it; empty where that is not known."""
     if platform.machine() not in ("x86_64", "AMD64"):
         return frozenset()
     try:

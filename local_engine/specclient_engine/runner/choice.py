@@ -1,0 +1,68 @@
+"""Which kernels and which kind of number a model runs with: measured, not guessed."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from time import perf_counter
+from typing import Literal, NamedTuple
+
+import torch
+
+from .fused_native import multiply
+from .linear import make_linear
+from .native_build import instructions
+
+Kind = Literal["bfloat16", "float32", "int8"]
+
+ROWS = 16
+SIZE = (4096, 1024)
+REPEATS = 8
+
+
+class Choice(NamedTuple):
+    """The kind of number, and whether the compiled kernels compute it."""
+
+    kind: Kind
+    native: bool
+
+
+def choose(dtype: Literal["auto"] | Kind, library: ctypes.CDLL | None, device: torch.device) -> Choice:
+    """The quickest way to compute `dtype`; "auto" is the quickest of all that keep the model's answers.
+
+    What is timed is one product of sixteen rows, a short draft, for some milliseconds. int8 is only
+    automatic in the compiled kernels, where activations have a scale for every 64; the framework's int8
+    has one for the whole row and strays further. Where the processor multiplies tiles of bfloat16 (AMX),
+    which the kernels do not use, the framework may win. On a GPU "auto" is bfloat16.
+    """
+    if device.type != "cpu":
+        return Choice("bfloat16" if dtype == "auto" else dtype, False)
+    candidates = _candidates(dtype, library is not None)
+    if len(candidates) == 1:
+        return candidates[0]
+    weight = torch.randn(SIZE, generator=torch.Generator().manual_seed(0))
+    work = {choice: _product(choice, library, weight) for choice in candidates}
+    seconds = dict.fromkeys(candidates, float("inf"))
+    # In turns, and the least of each: noise only ever adds, and a slow moment meets all.
+    for _ in range(REPEATS):
+        for choice, run in work.items():
+            began = perf_counter()
+            run()
+            seconds[choice] = min(seconds[choice], perf_counter() - began)
+    return min(seconds, key=lambda choice: seconds[choice])
+
+
+def _candidates(dtype: Literal["auto"] | Kind, compiled: bool) -> list[Choice]:
+    if not compiled:
+        return [Choice(kind, False) for kind in (("bfloat16", "float32") if dtype == "auto" else (dtype,))]
+    kinds: tuple[Kind, ...] = ("int8", "bfloat16", "float32") if dtype == "auto" else (dtype,)
+    tiles = "amx_bf16" in instructions() and "bfloat16" in kinds
+    return [*(Choice(kind, True) for kind in kinds), *([Choice("bfloat16", False)] if tiles else [])]
+
+
+def _product(choice: Choice, library: ctypes.CDLL | None, weight: torch.Tensor) -> Callable[[], object]:
+    if choice.native and library is not None:
+        return multiply(library, weight, choice.kind, ROWS)
+    product = make_linear(weight, None, choice.kind)
+    x = torch.ones(ROWS, weight.shape[1], dtype=getattr(torch, choice.kind))
+    return lambda: product(x)
