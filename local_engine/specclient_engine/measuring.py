@@ -10,6 +10,8 @@ from specclient_engine.runner.base import Chunk, ModelRunner
 _ROWS = (1, 2, 4, 8, 16, 32, 65)
 _CONTEXT = 1024
 _BUDGET = 0.5
+_PATIENCE = 3.0
+"""A model so slow that one round takes longer is measured no further; serving refines its curve."""
 
 
 def measure_cost(runner: ModelRunner) -> CostCurve:
@@ -18,17 +20,21 @@ def measure_cost(runner: ModelRunner) -> CostCurve:
     The tokens are all the same: the time of a dense pass does not depend on them. The cached context is
     not computed either, only attended to.
     """
-    context = min(_CONTEXT, (runner.max_context - _ROWS[-1]) // 2) if runner.can_roll_back else 0
-    rows = [count for count in _ROWS if context + count <= runner.max_context] or [1]
+    context = max(0, min(_CONTEXT, (runner.max_context - _ROWS[-1]) // 2))
+    rows = [count for count in _ROWS if context + count <= runner.max_context]
+    plan = [(count, 0) for count in rows]
+    first_round = plan + [(rows[0], context), (rows[-1], context)] * (context > 0)
     samples: list[tuple[int, int, float]] = []
     slot = runner.allocate(context + rows[-1])
     try:
         _seconds(runner, slot, 0, rows[0])
-        plan = [(count, 0) for count in rows] + [(rows[0], context), (rows[-1], context)]
         began = perf_counter()
-        while not samples or perf_counter() - began < _BUDGET:
+        for count, start in first_round:
+            samples.append((count, start, _seconds(runner, slot, start, count)))
+            if perf_counter() - began > _PATIENCE:
+                break
+        while perf_counter() - began < _BUDGET:
             samples += [(count, start, _seconds(runner, slot, start, count)) for count, start in plan]
-            plan = plan[: len(rows)]
     finally:
         runner.release(slot)
     return CostCurve.from_samples(samples)
@@ -36,6 +42,6 @@ def measure_cost(runner: ModelRunner) -> CostCurve:
 
 def _seconds(runner: ModelRunner, slot: int, start: int, rows: int) -> float:
     began = perf_counter()
-    # Reading a result back waits for the device.
-    runner.forward([Chunk(slot, start, [0] * rows)]).argmax(dim=-1).tolist()
+    # Reading one number back waits for the device; more would be measured along.
+    runner.forward([Chunk(slot, start, [0] * rows)])[-1, -1].item()
     return perf_counter() - began

@@ -8,14 +8,16 @@ from typing import Any
 
 import pytest
 import torch
-from engine_kit import Answer, tiny_model
+from engine_kit import Answer, RecordingRunner, tiny_model
 from safetensors.torch import save_file
 from test_tokenizer import byte_level
 
 from specclient_engine import Engine, GenerationRequest, Progress
 from specclient_engine.drafters.eagle import EagleHead
 from specclient_engine.errors import ModelCorrupt, NotEnoughMemory, UnsupportedRequest
+from specclient_engine.measuring import measure_cost
 from specclient_engine.runner import memory
+from specclient_engine.runner.plain import PlainRunner
 
 GPT = {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 256}
 
@@ -90,3 +92,12 @@ def test_an_eagle_head_from_a_folder_takes_part(tmp_path: Path) -> None:
         assert ask(engine).token_ids == plain.token_ids
     with pytest.raises(UnsupportedRequest, match="MTP"):
         Engine.load(target, dtype="float32", draft_model="mtp")
+
+
+@pytest.mark.parametrize("context", [1, 40, 256])
+def test_the_cost_of_passes_is_measured_in_any_context(context: int) -> None:
+    runner = RecordingRunner(PlainRunner(tiny_model(), max_context=context))
+    cost = measure_cost(runner)  # type: ignore[arg-type]
+    assert cost.seconds(1, 0) > 0
+    assert max(start + length for chunks in runner.passes for start, length, _ in chunks) <= context
+    assert not runner.live
