@@ -50,9 +50,7 @@ class Destination:
         self.transport = transport
         self.breaker = Breaker()
         self.learned = learned or Learned()
-        self.economist = Economist(
-            target.name, target.economics, target.prices, workload=target.tags.get("workload")
-        )
+        self.economist = Economist.of(target)
         self._facts: dict[tuple[str, str | None], EndpointFacts] = {}
         self._facts_until = 0.0
         self._found: Detected | None = None

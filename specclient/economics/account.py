@@ -6,7 +6,7 @@ import json
 import random
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from specclient.core.plan import Plan
 from specclient.economics import state
@@ -16,6 +16,9 @@ from specclient.economics.options import EconomicsOptions
 from specclient.economics.prices import money_added
 from specclient.economics.state import Arm, Store
 from specclient.report import Economics, Estimate, Report
+
+if TYPE_CHECKING:
+    from specclient.config import Target
 
 COMPARED = frozenset({"forwarded", "local", "via_prompt"})
 MEASURES = ("phases", "client")
@@ -51,6 +54,12 @@ class Economist:
         self._store = store or state.store_for(options.state)
         self._chance = chance
         self._clock = clock
+
+    @classmethod
+    def of(cls, target: Target) -> Economist:
+        """The one of a configured target; its address belongs to its identity, since names are not unique."""
+        name = f"{target.name} {target.base_url}" if target.base_url else target.name
+        return cls(name, target.economics, target.prices, workload=target.tags.get("workload"))
 
     def consider(self, plan: Plan) -> Considered:
         """The plan as the gate leaves it: unchanged, or without the prediction and with the reason.

@@ -12,6 +12,7 @@ from pydantic_core import from_json
 from specclient import tracing
 from specclient.core.plan import Plan
 from specclient.core.timeline import Timeline
+from specclient.economics.gate import Decision
 from specclient.middleware import context, pending
 from specclient.middleware.account import Answer, Tried, report_on
 from specclient.middleware.known import Known
@@ -37,6 +38,7 @@ class WrappedCall:
         asked: dict[str, Any],
         content: bytes,
         retries: int | None,
+        decision: Decision | None = None,
     ) -> None:
         self.settings = settings
         self.known = known
@@ -46,6 +48,7 @@ class WrappedCall:
         self.extensions: MutableMapping[str, Any] | None = None
         """Those of the response that the SDK holds: the report is put there for objects without room."""
         self.report: Report | None = None
+        self._decision = decision
         self._asked = asked
         self._content = content
         self._downgraded = False
@@ -225,9 +228,10 @@ class WrappedCall:
         reading = answer.reading(elapsed)
         try:
             name = self.settings.target_name(self.known)
-            self.report = report_on(
-                name, self.plan, self.timeline, self._tried, answer, reading, self.streamed
-            )
+            report = report_on(name, self.plan, self.timeline, self._tried, answer, reading, self.streamed)
+            if (economist := self.settings.economist) is not None:
+                report = economist.account(report, self._decision, completed=outcome == "completed")
+            self.report = report
             context.remember(self.report, answer.id)
             if self.extensions is not None:
                 self.extensions[context.KEY] = self.report

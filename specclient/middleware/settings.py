@@ -16,6 +16,7 @@ from specclient.config import Target
 from specclient.core.learned import Learned
 from specclient.core.plan import Plan, Policy, build_plan
 from specclient.core.timeline import Timeline
+from specclient.economics.account import Economist
 from specclient.middleware import pending
 from specclient.middleware.call import WrappedCall
 from specclient.middleware.context import current_prediction
@@ -60,6 +61,7 @@ class Settings:
         self.learned = learned
         self.max_retries = max_retries
         self.strict = options.strict
+        self.economist = None if options.target is None else Economist.of(options.target)
         # As text, because facts are looked up by what determines them.
         self._overrides = (
             json.dumps(options.overrides, sort_keys=True, default=str) if options.overrides else ""
@@ -99,7 +101,11 @@ class Settings:
         )
         if plan.reroute_local:
             return Local(asked, plan.prediction, address.api, self, family, read_limit, plan.reasons)
-        return WrappedCall(self, known, plan, asked, request.content, retries)
+        decision = None
+        if self.economist is not None:
+            considered = self.economist.consider(plan)
+            plan, decision = considered.plan, considered.decision
+        return WrappedCall(self, known, plan, asked, request.content, retries, decision)
 
     def plan_after_refusal(self, plan: Plan, status: int, error: object) -> Plan | None:
         """The plan without what this error refuses, if that is the prediction or a report. Remembered."""
@@ -132,6 +138,7 @@ class Settings:
             capability=known.capability,
             adapter="wrap",
             target=self.target_name(known),
+            workload=self.options.target.tags.get("workload") if self.options.target else None,
             prediction_chars=len(plan.prediction.text) if plan.prediction is not None else None,
             timeline=timeline,
         )

@@ -119,3 +119,28 @@ def test_the_configuration_file(tmp_path: Path) -> None:
     path.write_text('[targets.prod]\nprovider = "fireworks"\n[targets.prod.economics]\nholdout = 2\n')
     with pytest.raises(specclient.ConfigError, match=r"economics\.holdout"):
         specclient.config.resolve_target("prod", config=load_config(path))
+
+
+@pytest.mark.sdk
+def test_a_wrapped_sdk_alike(server: ScriptedServer) -> None:
+    openai = pytest.importorskip("openai")
+    target = specclient.config.resolve_target(
+        provider="openai",
+        model="gpt-4o",
+        base_url=f"{server.url}/v1",
+        prices={"output": 1000.0},
+        economics={"gate": "auto"},
+    )
+    reports = []
+    with openai.OpenAI(base_url=f"{server.url}/v1", api_key="k") as bare:
+        sdk = specclient.wrap(bare, target=target)
+        for _ in range(4):
+            answer = sdk.chat.completions.create(
+                model="gpt-4o",
+                messages=[{"role": "user", "content": "x"}],
+                prediction={"type": "content", "content": "known text"},
+            )
+            reports.append(specclient.report_of(answer))
+    assert [sent(request) for request in server.requests] == [True, False, True, False]
+    assert [report.economics.decision for report in reports] == ["measure"] * 4
+    assert reports[0].economics.money_added == pytest.approx(0.01)
