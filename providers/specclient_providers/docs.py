@@ -76,6 +76,8 @@ def _section(endpoint: Endpoint) -> Iterator[str]:
     if endpoint.speculation.switch_on:
         yield f"    - to switch that on: `{endpoint.speculation.switch_on}`"
     yield f"- Fields that it does not know: {_claim(endpoint.request.unknown_fields)}"
+    if endpoint.request.history.claim.state != "unknown":
+        yield f"- Reasoning in earlier messages: {_claim(endpoint.request.history.claim)}"
     for opt in endpoint.request.opt_ins:
         yield f"- Switched on to get figures ({opt.when}): `{opt.field}` ({_source(opt.source)})"
     if endpoint.billing.rejected_charged is not None:

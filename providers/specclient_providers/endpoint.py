@@ -207,6 +207,24 @@ class Auth:
         return self.prefix + key
 
 
+REASONING_KEYS = ("reasoning", "reasoning_content", "reasoning_details", "thinking")
+"""The names under which servers put a model's reasoning into a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRule:
+    """What becomes of reasoning in the assistant's earlier messages.
+
+    With the claim `rejected`, the names of `REASONING_KEYS` other than those in `takes` fail the request,
+    so they are taken out. `thinking_parts`: content may be a list with parts of type "thinking", as in the
+    endpoint's own answers.
+    """
+
+    claim: Claim = Claim("unknown")
+    takes: tuple[str, ...] = ()
+    thinking_parts: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class RequestRule:
     """What the endpoint does with fields it does not know, and what may be switched on."""
@@ -216,6 +234,7 @@ class RequestRule:
     opt_ins: tuple[OptIn, ...] = ()
     length: tuple[LengthRule, ...] = ()
     cautions: tuple[Caution, ...] = ()
+    history: HistoryRule = HistoryRule()
 
 
 OPENAI_PATHS: Mapping[str, str] = {
@@ -303,6 +322,7 @@ class RequestFacts:
     opt_ins: tuple[OptIn, ...]
     length: LengthRule | None
     cautions: tuple[Caution, ...]
+    history: HistoryRule
 
 
 @dataclass(frozen=True, slots=True)

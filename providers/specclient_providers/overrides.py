@@ -6,6 +6,7 @@ unknown_fields = "rejected"
 length_key = "max_completion_tokens"
 rejected_charged = false
 opt_ins = []                           # switch nothing on; or a list of codes to keep
+reasoning_history = ["reasoning"]      # all that an earlier message may hold of it; or true: anything
 
 [targets.prod.overrides.prediction]
 state = "documented"
@@ -27,6 +28,7 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from specclient_providers.endpoint import (
+    REASONING_KEYS,
     Auth,
     Billing,
     Caution,
@@ -35,6 +37,7 @@ from specclient_providers.endpoint import (
     Derive,
     Endpoint,
     Figure,
+    HistoryRule,
     LengthRule,
     OptIn,
     PredictionRule,
@@ -106,6 +109,7 @@ class Overrides(_Strict):
     length_key: Literal["max_tokens", "max_completion_tokens"] | None = None
     opt_ins: tuple[str | OptInOverride, ...] | None = None
     cautions: dict[str, str] | None = None
+    reasoning_history: bool | tuple[str, ...] | None = None
     figures: dict[str, FigureOverride] | None = None
     ttft_includes_queue: bool | None = None
     speculation: SpeculationOverride | None = None
@@ -201,10 +205,18 @@ class Overrides(_Strict):
             changes["cautions"] = tuple(
                 Caution(name, text, self.origin) for name, text in self.cautions.items()
             )
+        if self.reasoning_history is not None:
+            changes["history"] = self._history(endpoint.request.history)
         if self.opt_ins is not None:
             known = {opt.code: opt for opt in endpoint.request.opt_ins}
             changes["opt_ins"] = tuple(self._opt_in(item, known) for item in self.opt_ins)
         return changes
+
+    def _history(self, rule: HistoryRule) -> HistoryRule:
+        given = self.reasoning_history
+        if given is True:
+            return replace(rule, claim=self._claim("documented"), takes=REASONING_KEYS)
+        return replace(rule, claim=self._claim("rejected"), takes=given or ())
 
     def _opt_in(self, item: str | OptInOverride, known: Mapping[str, OptIn]) -> OptIn:
         if isinstance(item, OptInOverride):

@@ -74,6 +74,7 @@ def resolve(
             ),
             length=_length_rule(endpoint, known_as),
             cautions=endpoint.request.cautions,
+            history=endpoint.request.history,
         ),
         answer=endpoint.answer,
         speculation=endpoint.speculation,

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from specclient.core import opt_ins, route, shaping
+from specclient.core import history, opt_ins, route, shaping
 from specclient.core.draft import PlanDraft
 from specclient.core.learned import Learned
 from specclient.errors import ConfigError, PredictionRefusedError
@@ -46,10 +46,11 @@ class Plan:
     `reasons` say why the prediction went where it went, `notes` what else was mapped or noticed.
     `hidden` are the codes of the reports that were switched on without the caller's asking.
     `reroute_local` is set where policy wants the embedded engine to do the work. `corpus` is the text
-    to load before the call and to release after it, when the outcome is `via_corpus`.
+    to load before the call and to release after it, when the outcome is `via_corpus`. The repr shows the
+    decision and no content.
     """
 
-    body: dict[str, Any]
+    body: dict[str, Any] = field(repr=False)
     headers: dict[str, str]
     path: str
     query: dict[str, str]
@@ -60,10 +61,10 @@ class Plan:
     facts: EndpointFacts
     prediction: Prediction | None
     policy: Policy
-    request: Mapping[str, Any]
+    request: Mapping[str, Any] = field(repr=False)
     """What the caller asked for."""
     reroute_local: bool = False
-    corpus: str | None = None
+    corpus: str | None = field(default=None, repr=False)
     learned: Learned | None = field(default=None, repr=False, compare=False)
 
     def without_prediction(self, reason: Reason) -> Plan:
@@ -123,6 +124,7 @@ def build_plan(
         refused = None if learned is None else learned.refused(facts.url, facts.model)
         route.decide(draft, known, refused, put_in_prompt=policy.put_in_prompt, use_corpus=policy.use_corpus)
         _obey(policy, draft)
+    history.fit(draft)
     shaping.one_length_limit(draft)
     shaping.drop_stray_stream_options(draft)
     shaping.caution(draft)

@@ -60,6 +60,7 @@ def test_every_field_reaches_the_facts() -> None:
         length_key="max_tokens",
         opt_ins=[{"code": "t", "field": "report", "value": True, "traces": ["t"], "when": "plain"}],
         cautions={"seed": "Seeds are refused here"},
+        reasoning_history=["reasoning"],
         figures={"queue": {"paths": ["t.wait"], "unit": "ms"}},
         ttft_includes_queue=True,
         speculation={"method": "ngram", "prompt_methods": ["ngram"]},
@@ -82,6 +83,7 @@ def test_every_field_reaches_the_facts() -> None:
     assert (facts.request.length.key, facts.request.length.only) == ("max_tokens", True)
     assert facts.request.opt_ins[0].field == "report"
     assert facts.request.cautions[0].parameter == "seed"
+    assert (facts.request.history.claim.state, facts.request.history.takes) == ("rejected", ("reasoning",))
     assert facts.answer.ttft_includes_queue
     assert facts.speculation.method == "ngram"
     assert facts.billing.rejected_charged is False
@@ -117,6 +119,7 @@ def test_no_field_is_missing_from_this_test() -> None:
             "length_key",
             "opt_ins",
             "cautions",
+            "reasoning_history",
             "figures",
             "ttft_includes_queue",
         ),

@@ -35,6 +35,7 @@ def claims(endpoint: Endpoint) -> Iterator[tuple[str, Claim]]:
     yield "timings", endpoint.answer.timings
     yield "speculation", endpoint.speculation.claim
     yield "unknown_fields", endpoint.request.unknown_fields
+    yield "history", endpoint.request.history.claim
 
 
 def sources(endpoint: Endpoint) -> Iterator[str]:

@@ -9,6 +9,7 @@ from specclient_providers.endpoint import (
     Conflict,
     Endpoint,
     Figure,
+    HistoryRule,
     LengthRule,
     PredictionRule,
     RequestRule,
@@ -62,6 +63,15 @@ ENDPOINT = Endpoint(
                 "max_completion_tokens",
                 source=PARAMS,
             ),
+        ),
+        history=HistoryRule(
+            Claim(
+                "rejected",
+                "https://github.com/QwenLM/qwen-code/issues/11045",
+                CHECKED,
+                note="400 \"property 'reasoning_content' is unsupported\"; messages take reasoning.",
+            ),
+            takes=("reasoning",),
         ),
     ),
     answer=AnswerRule(

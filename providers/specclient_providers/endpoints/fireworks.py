@@ -9,6 +9,7 @@ from specclient_providers.endpoint import (
     Derive,
     Endpoint,
     Figure,
+    HistoryRule,
     LengthRule,
     OptIn,
     PredictionRule,
@@ -89,6 +90,15 @@ ENDPOINT = Endpoint(
             ),
         ),
         length=(LengthRule("max_tokens", source=SDK),),
+        history=HistoryRule(
+            Claim(
+                "rejected",
+                "https://github.com/maximhq/bifrost/pull/1828",
+                CHECKED,
+                note="400 'Extra inputs are not permitted'; messages take reasoning_content.",
+            ),
+            takes=("reasoning_content",),
+        ),
     ),
     answer=AnswerRule(
         figures=(*USAGE, *METRICS),

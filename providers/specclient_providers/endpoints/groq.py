@@ -2,7 +2,16 @@
 
 from datetime import date
 
-from specclient_providers.endpoint import AnswerRule, Claim, Derive, Endpoint, Figure, LengthRule, RequestRule
+from specclient_providers.endpoint import (
+    AnswerRule,
+    Claim,
+    Derive,
+    Endpoint,
+    Figure,
+    HistoryRule,
+    LengthRule,
+    RequestRule,
+)
 from specclient_providers.figures import usage_figures
 
 CHECKED = date(2026, 11, 29)
@@ -44,6 +53,15 @@ ENDPOINT = Endpoint(
         ),
         length=(
             LengthRule("max_completion_tokens", source="groq 1.7.0, types/chat/completion_create_params.py"),
+        ),
+        history=HistoryRule(
+            Claim(
+                "rejected",
+                "https://github.com/tashfeenahmed/freellmapi/issues/1070",
+                CHECKED,
+                note="400 \"property 'reasoning_content' is unsupported\"; messages take reasoning.",
+            ),
+            takes=("reasoning",),
         ),
     ),
     answer=AnswerRule(

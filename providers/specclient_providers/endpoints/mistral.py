@@ -8,6 +8,7 @@ from specclient_providers.endpoint import (
     Claim,
     Conflict,
     Endpoint,
+    HistoryRule,
     LengthRule,
     PredictionRule,
     RequestRule,
@@ -78,6 +79,15 @@ ENDPOINT = Endpoint(
                 only=True,
                 source="https://github.com/editor-code-assistant/eca/issues/231",
             ),
+        ),
+        history=HistoryRule(
+            Claim(
+                "rejected",
+                "https://github.com/co-l/openfox/issues/220",
+                CHECKED,
+                note="422 extra_forbidden; messages take thinking as parts of their content.",
+            ),
+            thinking_parts=True,
         ),
     ),
     answer=AnswerRule(
