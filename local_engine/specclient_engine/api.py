@@ -41,8 +41,8 @@ class GenerationRequest:
     their first character. `max_tokens` None means up to the end of the context.
     """
 
-    prompt_ids: Sequence[int]
-    predictions: Sequence[str] = ()
+    prompt_ids: Sequence[int] = field(repr=False)
+    predictions: Sequence[str] = field(default=(), repr=False)
     max_tokens: int | None = None
     stop: Sequence[str] = ()
     sampling: SamplingParams = SamplingParams()

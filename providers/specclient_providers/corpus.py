@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -24,7 +24,7 @@ class CorpusCall:
 
     method: str
     path: str
-    body: dict[str, Any]
+    body: dict[str, Any] = field(repr=False)
 
 
 class Corpora:

@@ -29,9 +29,9 @@ MODELS: dict[str, tuple[type[Answer], type[Answer]]] = {
 class Extras:
     """The arguments of a call that are not part of its body."""
 
-    extra_headers: Mapping[str, str | None] | None = None
-    extra_query: Mapping[str, Any] | None = None
-    extra_body: Mapping[str, Any] | None = None
+    extra_headers: Mapping[str, str | None] | None = field(default=None, repr=False)
+    extra_query: Mapping[str, Any] | None = field(default=None, repr=False)
+    extra_body: Mapping[str, Any] | None = field(default=None, repr=False)
     timeout: Any = field(default_factory=NotGiven)
     max_retries: int | None = None
     idempotency_key: str | None = None

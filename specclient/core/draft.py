@@ -13,14 +13,14 @@ from specclient_providers import EndpointFacts
 class PlanDraft:
     """`body` is a shallow copy of the request: a nested value is copied before it is changed."""
 
-    body: dict[str, Any]
+    body: dict[str, Any] = field(repr=False)
     facts: EndpointFacts
     outcome: Outcome = "none"
     headers: dict[str, str] = field(default_factory=dict)
     reasons: list[Reason] = field(default_factory=list)
     notes: list[Reason] = field(default_factory=list)
     hidden: set[str] = field(default_factory=set)
-    corpus: str | None = None
+    corpus: str | None = field(default=None, repr=False)
 
     def decide(self, outcome: Outcome, code: str, text: str, source: str | None = None) -> None:
         """Say where the prediction goes, and why."""

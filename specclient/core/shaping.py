@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from specclient.core.draft import PlanDraft
@@ -26,9 +26,9 @@ class KnownText:
     """
 
     prediction: Prediction | None
-    text: str
-    raw: Any = None
-    token_ids: list[int] | None = None
+    text: str = field(repr=False)
+    raw: Any = field(default=None, repr=False)
+    token_ids: list[int] | None = field(default=None, repr=False)
 
     def tokens(self) -> int:
         """Length in tokens: exact for ids or with a vocabulary at hand, else an upper estimate."""

@@ -8,7 +8,7 @@ itself holds (its own fences, its own first line) is never taken for a wrapper.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from specclient.textfile import LINE_END
 
@@ -27,7 +27,7 @@ _GREETING_LINES = 8
 class Extracted:
     """The file's text (LF), and what stood around it."""
 
-    text: str
+    text: str = field(repr=False)
     fence: bool = False
     """A code fence around the whole answer was taken off."""
     before: int = 0

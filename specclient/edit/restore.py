@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 
 from specclient.textfile import FileImage
@@ -38,8 +38,8 @@ Block = tuple[str, int, int, int, int]
 class Restored:
     """The new file: `text` with LF ends, `data` as bytes."""
 
-    text: str
-    data: bytes
+    text: str = field(repr=False)
+    data: bytes = field(repr=False)
     kept_lines: int
     """Lines in which the model had simplified characters that are now as in the file."""
 

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Parked:
     """A call that waits for its next try."""
 
     call: WrappedCall
-    content: bytes
+    content: bytes = field(repr=False)
     since: float
     timer: threading.Timer
 

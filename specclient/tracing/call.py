@@ -11,7 +11,7 @@ import logging
 import threading
 from collections.abc import Mapping, MutableMapping, Sequence
 from contextvars import Token
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from opentelemetry import context as otel_context
@@ -45,7 +45,7 @@ class CallStart:
     server_address: str | None = None
     server_port: int | None = None
     stream: bool = False
-    body: Mapping[str, Any] | None = None
+    body: Mapping[str, Any] | None = field(default=None, repr=False)
     in_process: bool = False
     capability: str | None = None
     adapter: str | None = None
@@ -76,7 +76,7 @@ class ResponseFacts:
     first_chunk_tokens: int | None = None
     service_tier: str | None = None
     system_fingerprint: str | None = None
-    output: Sequence[Mapping[str, Any]] = ()
+    output: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
 
     @classmethod
     def of(cls, reading: Any, **rest: Any) -> ResponseFacts:
