@@ -10,15 +10,12 @@ SSL_CERT_DIR hold), proxies from the usual environment variables. The transports
 from __future__ import annotations
 
 import logging
-import os
 import ssl
-import threading
-import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
-from urllib.parse import unquote, urljoin, urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import httpcore
 
@@ -28,8 +25,6 @@ from specclient.errors import APIConnectionError, APITimeoutError, ConfigError
 
 log = logging.getLogger(__name__)
 MAX_CONNECTIONS = 1000
-MAX_KEEPALIVE = 100
-KEEPALIVE_SECONDS = 5.0
 MAX_REDIRECTS = 5
 DEFAULT_HEADERS = {
     "accept": "application/json",
@@ -168,61 +163,3 @@ def redirected(send: Send, status: int, headers: Mapping[str, str]) -> Send | No
         return replace(send, url=url)
     kept = {k: v for k, v in send.headers.items() if k in DEFAULT_HEADERS or k.lower() == "content-type"}
     return replace(send, url=url, headers=kept)
-
-
-def proxy_for(url: str, configured: str | None) -> str | None:
-    """The proxy for an address: the configured one, else the environment's, with its exceptions."""
-    if configured is not None:
-        return configured
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    if urllib.request.proxy_bypass(host):
-        return None
-    proxies = urllib.request.getproxies()
-    return proxies.get(parts.scheme) or proxies.get("all")
-
-
-class Pools:
-    """The connection pools of one transport, one an origin, made at first use and by one thread only."""
-
-    def __init__(self, connect: Connect, make: Callable[..., Any]) -> None:
-        self._connect = connect
-        self._make = make
-        self._lock = threading.Lock()
-        self._pid = os.getpid()
-        self._pools: dict[tuple[str, str], Any] = {}
-
-    def get(self, url: str) -> Any:
-        """The pool for an address. After a fork the parent's sockets are left alone and new ones opened."""
-        parts = urlsplit(url)
-        key = (parts.scheme, parts.netloc)
-        with self._lock:
-            if self._pid != os.getpid():
-                self._pid = os.getpid()
-                self._pools = {}
-            if key not in self._pools:
-                self._pools[key] = self._make(**self._options(url))
-            return self._pools[key]
-
-    def take(self) -> list[Any]:
-        """All pools, for closing; the next use makes new ones."""
-        with self._lock:
-            pools, self._pools = list(self._pools.values()), {}
-            return pools if self._pid == os.getpid() else []
-
-    def _options(self, url: str) -> dict[str, Any]:
-        options: dict[str, Any] = {
-            "max_connections": self._connect.max_connections,
-            "max_keepalive_connections": MAX_KEEPALIVE,
-            "keepalive_expiry": KEEPALIVE_SECONDS,
-        }
-        proxy = proxy_for(url, self._connect.proxy)
-        if url.startswith("https:") or (proxy or "").startswith("https:"):
-            options["ssl_context"] = self._connect.ssl_context()
-        if proxy:
-            parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
-            auth = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
-            options["proxy"] = httpcore.Proxy(
-                f"{parts.scheme}://{parts.hostname}:{parts.port or 80}", auth=auth
-            )
-        return options

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import select
 import ssl
 import threading
 from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping
@@ -17,13 +18,13 @@ from specclient.core.http import (
     FAULTS,
     MAX_REDIRECTS,
     Connect,
-    Pools,
     Send,
     core_request,
     redirected,
     response_headers,
     translated,
 )
+from specclient.core.pools import Pools, Shard
 from specclient.core.steady import Steady
 from specclient.core.wire import Wire
 
@@ -35,6 +36,11 @@ class _AsyncStream(httpcore.AsyncNetworkStream):
         self._inner = inner
         self._head = b""
         self._joiner = ChunkJoiner()
+        # The pool asks before each request whether the server hung up; anyio looks up five things for that.
+        raw = inner.get_extra_info("socket")
+        self._poll = select.poll() if raw is not None and hasattr(select, "poll") else None
+        if self._poll is not None:
+            self._poll.register(raw, select.POLLIN)
 
     async def read(self, max_bytes: int, timeout: Any = None) -> bytes:
         if not isinstance(timeout, Wire):
@@ -71,6 +77,8 @@ class _AsyncStream(httpcore.AsyncNetworkStream):
         return _AsyncStream(inner)
 
     def get_extra_info(self, info: str) -> Any:
+        if info == "is_readable" and self._poll is not None:
+            return bool(self._poll.poll(0))
         return self._inner.get_extra_info(info)
 
 
@@ -106,10 +114,7 @@ class _Loop:
     """
 
     def __init__(self, connect: Connect) -> None:
-        self.pools = Pools(
-            connect,
-            lambda **options: httpcore.AsyncConnectionPool(**options, network_backend=_AsyncBackend()),
-        )
+        self.pools = Pools(connect, _pool)
         self._keeper: AsyncGenerator[None, None] | None = None
 
     async def start(self) -> None:
@@ -131,6 +136,18 @@ async def _keep(pools: Pools) -> AsyncGenerator[None, None]:
             await pool.aclose()
 
 
+async def _open(pools: Pools, send: Send, wire: Wire) -> AsyncHttpExchange:
+    shard, gone = pools.acquire(send.url)
+    try:
+        for pool in gone:
+            await Steady(pool.aclose())
+        response = await Steady(shard.pool.handle_async_request(core_request(send, wire)))
+    except BaseException:
+        pools.release(shard)
+        raise
+    return AsyncHttpExchange(response, send, wire, pools, shard)
+
+
 class AsyncHttpTransport:
     """The async twin of `HttpTransport`. Each event loop has connections of its own."""
 
@@ -145,18 +162,16 @@ class AsyncHttpTransport:
         await loop.start()
         try:
             for _ in range(MAX_REDIRECTS):
-                pool = loop.pools.get(send.url)
-                response = await Steady(pool.handle_async_request(core_request(send, wire)))
-                headers = response_headers(response.headers)
-                following = redirected(send, response.status, headers)
+                exchange = await _open(loop.pools, send, wire)
+                following = redirected(send, exchange.status, exchange.headers)
                 if following is None:
                     break
-                await Steady(response.aclose())
+                await exchange.close()
                 send = following
         except FAULTS as error:
             raise translated(error, wire, send) from error
         wire.got_headers = True
-        return AsyncHttpExchange(response, headers, send, wire)
+        return exchange
 
     def _loop(self) -> _Loop:
         running = asyncio.get_running_loop()
@@ -176,13 +191,17 @@ class AsyncHttpTransport:
 class AsyncHttpExchange:
     """See `exchange.AsyncExchange`."""
 
-    def __init__(self, response: httpcore.Response, headers: dict[str, str], send: Send, wire: Wire) -> None:
+    def __init__(
+        self, response: httpcore.Response, send: Send, wire: Wire, pools: Pools, shard: Shard
+    ) -> None:
         self.status = response.status
-        self.headers: Mapping[str, str] = headers
+        self.headers: Mapping[str, str] = response_headers(response.headers)
         self.send = send
         self.wire = wire
         self.stats: Any = None
         self._response = response
+        self._pools = pools
+        self._shard: Shard | None = shard
         self._blocks = aiter(cast(AsyncIterable[bytes], response.stream))
         self._body: Body | None = None
         self._ended = False
@@ -229,4 +248,9 @@ class AsyncHttpExchange:
         await self.close()
 
     async def close(self) -> None:
-        await Steady(self._response.aclose())
+        shard, self._shard = self._shard, None
+        if shard is not None:
+            try:
+                await Steady(self._response.aclose())
+            finally:
+                self._pools.release(shard)

@@ -15,13 +15,13 @@ from specclient.core.http import (
     FAULTS,
     MAX_REDIRECTS,
     Connect,
-    Pools,
     Send,
     core_request,
     redirected,
     response_headers,
     translated,
 )
+from specclient.core.pools import Pools, Shard
 from specclient.core.wire import Wire
 
 
@@ -113,17 +113,27 @@ class HttpTransport:
         """Send the request and wait for the response's headers, whatever the status."""
         try:
             for _ in range(MAX_REDIRECTS):
-                response = self._pools.get(send.url).handle_request(core_request(send, wire))
-                headers = response_headers(response.headers)
-                following = redirected(send, response.status, headers)
+                exchange = self._open(send, wire)
+                following = redirected(send, exchange.status, exchange.headers)
                 if following is None:
                     break
-                response.close()
+                exchange.close()
                 send = following
         except FAULTS as error:
             raise translated(error, wire, send) from error
         wire.got_headers = True
-        return HttpExchange(response, headers, send, wire)
+        return exchange
+
+    def _open(self, send: Send, wire: Wire) -> HttpExchange:
+        shard, gone = self._pools.acquire(send.url)
+        try:
+            for pool in gone:
+                pool.close()
+            response = shard.pool.handle_request(core_request(send, wire))
+        except BaseException:
+            self._pools.release(shard)
+            raise
+        return HttpExchange(response, send, wire, self._pools, shard)
 
     def close(self) -> None:
         _close(self._pools)
@@ -132,13 +142,17 @@ class HttpTransport:
 class HttpExchange:
     """See `exchange.Exchange`."""
 
-    def __init__(self, response: httpcore.Response, headers: dict[str, str], send: Send, wire: Wire) -> None:
+    def __init__(
+        self, response: httpcore.Response, send: Send, wire: Wire, pools: Pools, shard: Shard
+    ) -> None:
         self.status = response.status
-        self.headers: Mapping[str, str] = headers
+        self.headers: Mapping[str, str] = response_headers(response.headers)
         self.send = send
         self.wire = wire
         self.stats: Any = None
         self._response = response
+        self._pools = pools
+        self._shard: Shard | None = shard
         self._blocks = iter(cast(Iterable[bytes], response.stream))
         self._body: Body | None = None
         self._ended = False
@@ -185,4 +199,9 @@ class HttpExchange:
         self.close()
 
     def close(self) -> None:
-        self._response.close()
+        shard, self._shard = self._shard, None
+        if shard is not None:
+            try:
+                self._response.close()
+            finally:
+                self._pools.release(shard)

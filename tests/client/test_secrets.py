@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import specclient
-from specclient.core.http import Connect, Send, proxy_for, redirected
+from specclient.core.http import Connect, Send, redirected
+from specclient.core.pools import proxy_for
 from tests.doors import KEY, MESSAGES, SyncDoor
 from tests.server import ScriptedServer, chunk, completion, error, head, raw, reply, sse
 
