@@ -24,6 +24,9 @@ from specclient_engine.tokenizer import FolderTokenizer
 if TYPE_CHECKING:
     from specclient_engine.request_state import RequestState
 
+_MAX_ROWS = 256
+"""Rows of one pass over all its drafts: their logits, over a large vocabulary, are the workspace."""
+
 
 @dataclass(frozen=True, slots=True)
 class Parts:
@@ -83,7 +86,7 @@ def speculation_tools(
             request.account.draft_model_inactive = str(error)
             return known
 
-    policy = DraftLengthPolicy(cost)
+    policy = DraftLengthPolicy(cost, max_rows=_MAX_ROWS)
     if drafter is None:
         return SpeculationTools(proposer_for, policy, cost)
     return SpeculationTools(proposer_for, policy, cost, drafter.release, drafter.on_hidden)

@@ -12,7 +12,7 @@ from engine_kit import Answer, RecordingRunner, tiny_model
 from safetensors.torch import save_file
 from test_tokenizer import byte_level
 
-from specclient_engine import Engine, GenerationRequest, Progress
+from specclient_engine import Engine, GenerationRequest, Progress, SamplingParams
 from specclient_engine.drafters.eagle import EagleHead
 from specclient_engine.errors import ModelCorrupt, NotEnoughMemory, UnsupportedRequest
 from specclient_engine.measuring import measure_cost
@@ -101,3 +101,15 @@ def test_the_cost_of_passes_is_measured_in_any_context(context: int) -> None:
     assert cost.seconds(1, 0) > 0
     assert max(start + length for chunks in runner.passes for start, length, _ in chunks) <= context
     assert not runner.live
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+@pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3"])
+def test_the_fused_path_is_lossless_end_to_end(kind: str, dtype: Any, tmp_path: Path) -> None:
+    folder = save_model(tmp_path / "model", kind, num_key_value_heads=2, hidden_size=64, head_dim=16)
+    with Engine.load(folder, dtype=dtype) as engine:
+        assert not isinstance(engine.runner, PlainRunner)
+        for sampling in (SamplingParams(), SamplingParams(temperature=1.0, seed=2)):
+            plain = ask(engine, speculation="off", sampling=sampling)
+            for known in (plain.text, plain.text[5:9] + "xyz" + plain.text[9:], "unrelated"):
+                assert ask(engine, predictions=[known], sampling=sampling).token_ids == plain.token_ids
