@@ -21,6 +21,7 @@ from specclient.tracing import DEFAULT_OPTIONS, TracingOptions
 if TYPE_CHECKING:
     from specclient.client.more_resources import AsyncModels, AsyncTextCompletions, Models, TextCompletions
     from specclient.client.resources import AsyncChat, Chat
+    from specclient.edit import FileEdit
 
 _ELSEWHERE = [
     "audio",
@@ -264,7 +265,7 @@ class Client(ClientBase):
 
         return Models(self)
 
-    def edit(self, path: str | os.PathLike[str], instruction: str, **options: Any) -> Any:
+    def edit(self, path: str | os.PathLike[str], instruction: str, **options: Any) -> FileEdit:
         """Regenerate a file with an edit, the file as the prediction: see `specclient.edit`."""
         from specclient.edit import edit_file
 
@@ -321,7 +322,7 @@ class AsyncClient(ClientBase):
 
         return AsyncModels(self)
 
-    async def edit(self, path: str | os.PathLike[str], instruction: str, **options: Any) -> Any:
+    async def edit(self, path: str | os.PathLike[str], instruction: str, **options: Any) -> FileEdit:
         """Regenerate a file with an edit, the file as the prediction: see `specclient.edit`."""
         from specclient.edit import edit_file_async
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from specclient.edit.extract import extract
 from specclient.edit.replace import check_replaceable
 from specclient.edit.restore import restore
 from specclient.edit.result import FileEdit
+from specclient.edit.room import check_room
 from specclient.errors import ConfigError, IncompleteOutput
 from specclient.prediction import Prediction
 from specclient.report import Report
@@ -33,10 +35,10 @@ class EditRun:
 
     path: Path
     image: FileImage
-    request: dict[str, Any]
+    request: dict[str, Any] = field(repr=False)
     exact: bool = False
     on_text: OnText | None = None
-    pieces: list[str] = field(default_factory=list)
+    pieces: list[str] = field(default_factory=list, repr=False)
     length: int = 0
     finish_reason: str | None = None
     report: Report | None = None
@@ -135,6 +137,7 @@ def edit_file(
 ) -> FileEdit:
     """Regenerate a file through `client`: see `specclient.edit`."""
     run = EditRun.start(path, instruction, write=write, **rest)
+    check_room(client, run.image, run.request)
     with client.chat.completions.create(**run.request) as stream:
         for chunk in stream:
             run.feed(chunk)
@@ -152,6 +155,7 @@ async def edit_file_async(
 ) -> FileEdit:
     """As `edit_file`, through an async client."""
     run = EditRun.start(path, instruction, write=write, **rest)
+    await asyncio.to_thread(check_room, client, run.image, run.request)
     async with await client.chat.completions.create(**run.request) as stream:
         async for chunk in stream:
             run.feed(chunk)

@@ -34,9 +34,9 @@ def test_a_file_longer_than_the_context_is_one_sentence(cli: Any, smollm2_path: 
     path.write_text("".join(f"line {number} of many\n" for number in range(4000)))
     before = path.read_bytes()
     outcome = cli("edit", path, "-i", "x", "--write", "-p", "local", "-m", smollm2_path)
-    assert outcome.code == 1
+    assert outcome.code == 2
     (sentence,) = [line for line in outcome.err.splitlines() if line.startswith("error:")]
-    assert "context" in sentence
+    assert "too long for the model" in sentence
     assert path.read_bytes() == before
 
 

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from conftest import chunk
 
 from specclient.errors import ConfigError, EditRefused, FileError, IncompleteOutput
 from specclient.prediction import Prediction
 from specclient.report import Report
+from tests.edit.fakes import FakeClient, chunk
 
 OLD = b"\xef\xbb\xbfdef foo():\r\n    return 1  \r\n\r\nfoo()\r\n"
 ANSWER = "```python\ndef bar():\n    return 1\n\nbar()\n```"
@@ -167,3 +167,23 @@ def test_the_diff_is_one_that_git_applies(
 def test_no_repr_holds_content(run_edit: Any, path: Path) -> None:
     edit, _ = run_edit(ANSWER, path, "rename foo to bar")
     assert "return" not in repr(edit)
+
+
+def test_a_file_that_fits_the_context_only_once_is_refused_before_the_call(
+    run_edit: Any, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = SimpleNamespace(
+        chat_prompt=lambda messages: [0] * sum(len(message["content"]) for message in messages),
+        tokenizer=SimpleNamespace(encode=lambda text: [0] * len(text)),
+        max_context=450,
+    )
+    local = SimpleNamespace(
+        target=SimpleNamespace(provider="local", model="m"),
+        transport=SimpleNamespace(engine=lambda _model: engine),
+    )
+    monkeypatch.setattr(FakeClient, "destinations", [local], raising=False)
+    run_edit(ANSWER, path, "rename foo to bar")
+    path.write_bytes(b"x = 1\n" * 30)
+    with pytest.raises(FileError, match=r"180 tokens.*context has 450"):
+        run_edit(ANSWER, path, "rename foo to bar")
+    assert run_edit.client.request == {}
