@@ -87,8 +87,8 @@ def record(
 ) -> None:
     """Every metric of one finished call. `identity` holds the span's creation attributes."""
     standard: Attributes = {name: identity[name] for name in STANDARD if name in identity}
-    if isinstance(facts.model, str) and facts.model:
-        standard[names.RESPONSE_MODEL] = facts.model
+    if isinstance(derived["response_model"], str):
+        standard[names.RESPONSE_MODEL] = derived["response_model"]
     failed = standard if error_type is None else {**standard, names.ERROR_TYPE: error_type}
     instruments.histogram(f"{instruments.base}.duration", "s", DURATION).record(duration, failed)
     _chunks(instruments, standard, report, stamps, derived)

@@ -56,7 +56,7 @@ REQUEST: tuple[Row, ...] = (
 
 RESPONSE: tuple[Row, ...] = (
     ("gen_ai.response.id", "string", "facts.id"),
-    (RESPONSE_MODEL, "string", "facts.model"),
+    (RESPONSE_MODEL, "string", "derived.response_model"),
     (FINISH_REASONS, "strings", "derived.finish_reasons"),
     (TIME_TO_FIRST_CHUNK, "double", "report.timing.client.first_frame"),
     ("gen_ai.usage.input_tokens", "int", "facts.input_tokens"),
@@ -147,7 +147,7 @@ def model_name(model: str | None, *, in_process: bool) -> str | None:
 
     A path tells of the machine and its user, and differs from machine to machine.
     """
-    if not model or not in_process or not model.startswith(("/", ".", "~")):
+    if not isinstance(model, str) or not in_process or not model.startswith(("/", ".", "~")):
         return model
     return model.rstrip("/").rpartition("/")[2] or model
 

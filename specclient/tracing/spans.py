@@ -63,6 +63,7 @@ class Ended:
         values = {
             "timing_source": self._timing_source(),
             "finish_reasons": self._finish_reasons(),
+            "response_model": names.model_name(self.facts.model, in_process=self.call.start.in_process),
             "attempts": len(self.call.timeline.attempts) if len(self.call.timeline.attempts) > 1 else None,
             "backoff": sum(attempt.waited for attempt in self.call.timeline.attempts) or None,
             "openai": self._openai(),
