@@ -102,9 +102,7 @@ def _options(
     return Options(
         provider=provider,
         target=configured,
-        policy=Policy(
-            on_unsupported or "withhold", put_in_prompt=bool(configured and configured.put_in_prompt)
-        ),
+        policy=Policy(on_unsupported or "withhold", put_in_prompt=bool(put_in_prompt)),
         strict=strict,
         overrides=dict(overrides or {}),
         engine=dict(local),

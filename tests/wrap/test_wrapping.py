@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -144,3 +145,49 @@ def test_the_same_holds_for_the_other_family() -> None:
     assert isinstance(client._transport, httpx2.BaseTransport)
     assert not isinstance(client._transport, httpx.BaseTransport)
     client.close()
+
+
+def test_a_target_brings_its_provider_policy_and_corrections(
+    server: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "specclient.toml"
+    path.write_text(
+        """
+        [targets.prod]
+        provider = "fireworks"
+        model = "m"
+        on_unsupported = "error"
+        [targets.prod.overrides.prediction]
+        state = "undocumented"
+        [targets.other]
+        provider = "groq"
+        model = "m"
+        """
+    )
+    monkeypatch.setenv("SPECCLIENT_CONFIG", str(path))
+    body = {"model": "m", "messages": [], "prediction": "x"}
+    with httpx.Client(base_url=server.url) as client:
+        wrap(client, target="prod")
+        answer = client.post("/chat/completions", json=body)
+        assert answer.status_code == 400
+        assert "Fireworks" in answer.json()["error"]["message"]
+        unwrap(client)
+        wrap(client, target="prod", on_unsupported="withhold")
+        server.play(scripted.reply(scripted.completion()))
+        report = client.post("/chat/completions", json=body).json()["specclient"]
+        assert (report["target"], report["prediction"]["outcome"]) == ("prod", "withheld")
+        with pytest.raises(ConfigError, match="other options"):
+            wrap(client, target="other")
+        with pytest.raises(ConfigError, match="missing"):
+            wrap(httpx.Client(), target="missing")
+
+
+def test_a_server_that_drafts_from_its_prompt_gets_the_text_there(server: ScriptedServer) -> None:
+    server.play(scripted.reply(scripted.completion()))
+    known = "def bar():\n    return 1\n" * 5
+    body = {"model": "m", "messages": [{"role": "user", "content": "Go on."}], "prediction": known}
+    with httpx.Client(base_url=server.url) as client:
+        wrap(client, provider="vllm", put_in_prompt=True, overrides={"speculation": {"method": "ngram"}})
+        report = client.post("/chat/completions", json=body).json()["specclient"]
+    assert report["prediction"]["outcome"] == "via_prompt"
+    assert known.strip() in str(server.requests[0].json["messages"]).replace("\\n", "\n")
