@@ -26,9 +26,7 @@ _START_SECONDS = 30.0
 
 @guarded
 def launch(
-    command: Annotated[
-        list[str], typer.Argument(help="The tool and its arguments, after --.", show_default=False)
-    ],
+    command: Annotated[list[str], typer.Argument(help="The tool and its arguments.", show_default=False)],
     target: options.TargetName = None,
     provider: options.Provider = None,
     model: options.Model = None,

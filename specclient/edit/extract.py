@@ -86,7 +86,8 @@ def _wrapper_start(lines: list[str], own: list[str]) -> int | None:
     if any(text in own for text in before):
         return None  # the file had begun before this fence: it is the file's own
     if own and _FENCE.match(own[0]):
-        return index if inside[:1] == own[:1] else None
+        as_the_file = _prose(lines[index:])[: len(own)] == own
+        return index if inside[:1] == own[:1] and not as_the_file else None
     if before and greets(before[0]):
         return index
     known = sum(text in own for text in inside)

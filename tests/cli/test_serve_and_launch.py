@@ -42,7 +42,7 @@ def test_a_launched_tool_is_answered_by_the_target(
 ) -> None:
     config(tmp_path, server)
     server.play(reply(completion("Hello from the target")))
-    done = process("launch", "--", sys.executable, "-c", ASK)
+    done = process("launch", "-t", "mine", sys.executable, "-c", ASK, "--model", "the tool's own")
     assert done.returncode == 0, done.stderr
     assert done.stdout == "Hello from the target\n"
     assert server.requests[0].json["model"] == "m"

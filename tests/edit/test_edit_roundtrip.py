@@ -114,3 +114,33 @@ def test_a_removed_line_leaves_all_others(
     expected = "".join(line + end for line, end in left)
     answer = "\n".join(simplified(line) for line, _ in left)
     assert restore(image, answer).data == image.bom + expected.encode(codec)
+
+
+MARKDOWN = st.lists(
+    st.sampled_from(
+        ["```", "```py", "~~~", "text", "more text", "# Title", "", "Sure, here it is:", "<file>"]
+    ),
+    min_size=1,
+    max_size=14,
+).map("\n".join)
+
+
+@given(MARKDOWN)
+@settings(max_examples=500, deadline=None)
+def test_a_files_own_fences_and_words_are_never_taken_for_a_wrapper(text: str) -> None:
+    if text.strip():
+        assert extract(text, text).text == text.strip("\n")
+
+
+@given(
+    MARKDOWN,
+    st.sampled_from(["", "Here is the updated file:\n\n"]),
+    st.sampled_from(["", "\n\nAll done now."]),
+)
+@settings(max_examples=500, deadline=None)
+def test_a_wrapper_comes_off_whatever_fences_the_file_has(text: str, before: str, after: str) -> None:
+    if not text.strip():
+        return
+    found = extract(f"{before}````markdown\n{text}\n````{after}", text)
+    assert found.fence
+    assert found.text.strip("\n") == text.strip("\n")
