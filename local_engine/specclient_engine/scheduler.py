@@ -53,9 +53,9 @@ class Scheduler:
     """Runs all requests of one runner, pass by pass, in one thread.
 
     A pass holds the next tokens of every request that is decoding, each with a draft of its own length,
-    and at most one chunk of one prompt, so that a long prompt delays the others by one chunk at most.
-    Chunks end at multiples of `prefill_chunk` whatever else is running: a prompt is always computed in
-    the same pieces. Cancellation takes effect between passes and frees the cache at once.
+    and at most `prefill_chunk` tokens of prompts, so that a long prompt delays the others by no more.
+    Pieces end at multiples of `prefill_chunk` whatever else is running: a prompt is always computed in
+    the same ones. Cancellation takes effect between passes and frees the cache at once.
     """
 
     def __init__(self, runner: ModelRunner, speculation: SpeculationTools, *, prefill_chunk: int) -> None:
@@ -126,8 +126,8 @@ class Scheduler:
             request = self._waiting[0]
             try:
                 request.slot, reused = self._slots.take(request.prompt, request.room)
-            except NotEnoughMemory as error:
-                if self._running:
+            except Exception as error:
+                if isinstance(error, NotEnoughMemory) and self._running:
                     return
                 self._waiting.popleft()
                 request.mailbox.fail(error)
@@ -138,26 +138,27 @@ class Scheduler:
     def _step(self) -> None:
         """One pass, and what follows from it."""
         decoding = [request for request in self._running if request.prefilled]
-        prefilling = next((request for request in self._running if not request.prefilled), None)
         drafts = self._drafts(decoding)
         chunks = [
             Chunk(slot_of(request), request.cached, request.pass_tokens(draft))
             for request, draft in zip(decoding, drafts, strict=True)
         ]
-        if prefilling is not None:
-            chunks.append(self._prefill(prefilling))
+        prefilling = self._prefills()
+        requests = [*decoding, *(request for request, _ in prefilling)]
+        chunks += [chunk for _, chunk in prefilling]
         started = perf_counter()
         rows = _Rows(self._runner.forward(chunks))
-        self._show_hidden(decoding if prefilling is None else [*decoding, prefilling], chunks)
-        if prefilling is None:
+        if not prefilling:
             cached = sum(chunk.start for chunk in chunks) // len(chunks)
             count = sum(len(chunk.tokens) for chunk in chunks)
             self._speculation.cost.observe(count, cached, perf_counter() - started)
-        else:
-            self._finish_prefill(prefilling, chunks[-1], rows)
+        self._show_hidden(requests, chunks)
+        self._prefilled(prefilling)
+        drafts += [NO_DRAFT] * len(prefilling)
         offset = 0
-        for request, draft, chunk in zip(decoding, drafts, chunks, strict=False):
-            self._post(request, request.take(draft, *rows.readers(request, offset, chunk.rows_wanted)))
+        for request, draft, chunk in zip(requests, drafts, chunks, strict=True):
+            if chunk.rows_wanted:
+                self._post(request, request.take(draft, *rows.readers(request, offset, chunk.rows_wanted)))
             offset += chunk.rows_wanted
 
     def _show_hidden(self, requests: Sequence[RequestState], chunks: Sequence[Chunk]) -> None:
@@ -177,11 +178,33 @@ class Scheduler:
         lengths = self._speculation.lengths.choose(pairs)
         return [first_tokens(draft, length) for draft, length in zip(drafts, lengths, strict=True)]
 
+    def _prefills(self) -> list[tuple[RequestState, Chunk]]:
+        """The next pieces of prompts, in order of arrival, as many as fit beside the first."""
+        pieces: list[tuple[RequestState, Chunk]] = []
+        budget = self._prefill_chunk
+        for request in self._running:
+            if request.prefilled:
+                continue
+            chunk = self._prefill(request)
+            if pieces and len(chunk.tokens) > budget:
+                break
+            if request.account.scheduled is None:
+                request.account.scheduled = perf_counter_ns()
+                self._arm(request)
+            pieces.append((request, chunk))
+            budget -= len(chunk.tokens)
+        return pieces
+
+    def _prefilled(self, pieces: Sequence[tuple[RequestState, Chunk]]) -> None:
+        """Notes what a pass computed of prompts, before any draft is verified."""
+        now = perf_counter_ns()
+        for request, chunk in pieces:
+            request.cached += len(chunk.tokens)
+            if chunk.rows_wanted:
+                request.account.first_token = now
+
     def _prefill(self, request: RequestState) -> Chunk:
         """The next piece of a prompt; only its very last token gets logits."""
-        if request.account.scheduled is None:
-            request.account.scheduled = perf_counter_ns()
-            self._arm(request)
         end = len(request.prompt)
         if self._runner.can_roll_back:
             end = min(end, (request.cached // self._prefill_chunk + 1) * self._prefill_chunk)
@@ -201,12 +224,6 @@ class Scheduler:
             request.proposer = self._speculation.proposer_for(request)
         except Exception as error:
             request.drop_proposer(error)
-
-    def _finish_prefill(self, request: RequestState, chunk: Chunk, rows: _Rows) -> None:
-        request.cached += len(chunk.tokens)
-        if request.cached == len(request.prompt):
-            request.account.first_token = perf_counter_ns()
-            self._post(request, request.take(NO_DRAFT, *rows.readers(request, rows.count - 1, 1)))
 
     def _post(self, request: RequestState, step: Step) -> None:
         """Hands a step to the reader; the cache of a request that ends is free before it hears of it."""
@@ -248,9 +265,8 @@ class _Rows:
 
     def __init__(self, logits: torch.Tensor) -> None:
         self._logits = logits
-        self.count = logits.shape[0]
         self._on_host = logits.device.type == "cpu"
-        self._best = logits.argmax(dim=-1).tolist() if self.count and not self._on_host else []
+        self._best = logits.argmax(dim=-1).tolist() if len(logits) and not self._on_host else []
 
     def readers(self, request: RequestState, first: int, count: int) -> tuple[Choose, ReadRow]:
         """How `request`, which has `count` rows from `first` on, chooses from a row, and reads a row."""

@@ -100,6 +100,24 @@ def test_a_long_prompt_is_prefilled_in_pieces_between_the_others_tokens(
     assert second.stats.submitted <= second.stats.scheduled < second.stats.first_token < second.stats.finished
 
 
+def test_short_prompts_are_prefilled_together(bench: Bench, recording: RecordingRunner) -> None:
+    alone = [bench.plain([number] * 5, max_tokens=8, ignore_eos=True).token_ids for number in range(6)]
+    gate = threading.Event()
+    recording.before_forward = lambda: gate.wait(10)  # type: ignore[assignment]
+    first = bench.engine.submit(GenerationRequest(prompt_ids=[99], max_tokens=1))
+    handles = [
+        bench.engine.submit(GenerationRequest(prompt_ids=[number] * 5, max_tokens=8, ignore_eos=True))
+        for number in range(6)
+    ]
+    recording.passes.clear()
+    gate.set()
+    list(first)
+    assert [Answer.read(handle).token_ids for handle in handles] == alone
+    # Sixteen tokens of prompts a pass: three of five tokens each.
+    prompts = [sum(length == 5 for _, length, _ in chunks) for chunks in recording.passes]
+    assert [count for count in prompts if count] == [3, 3]
+
+
 def test_a_cancelled_request_ends_between_passes_and_frees_its_cache(
     bench: Bench, recording: RecordingRunner
 ) -> None:
