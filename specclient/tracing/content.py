@@ -1,7 +1,8 @@
 """Texts in telemetry, only where the application asked for them.
 
 OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT decides; unset means none. The prediction is content
-like the prompt. Messages take the conventions' shape: a role and parts.
+like the prompt. Messages take the conventions' shape: a role and parts. The event needs an
+opentelemetry-api whose log records have names; with an older one texts can only go onto the span.
 """
 
 from __future__ import annotations

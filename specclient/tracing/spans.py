@@ -208,8 +208,6 @@ def describe(ended: Ended) -> None:
         if wanted:
             rows += table
     write(call, names.walk(rows, roots))
-    if options.content != "NO_CONTENT" and call.owned:
-        content.capture(call, ended.facts)
     if call.start.stream:
         _first_events(ended)
     if ended.report is not None:
@@ -218,6 +216,8 @@ def describe(ended: Ended) -> None:
     if ended.error_type is not None and call.owned:
         call.span.set_attribute(names.ERROR_TYPE, ended.error_type)
         call.span.set_status(Status(StatusCode.ERROR, _described(ended)))
+    if options.content != "NO_CONTENT" and call.owned:
+        content.capture(call, ended.facts)
 
 
 def _described(ended: Ended) -> str | None:
