@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -104,6 +103,8 @@ def _numbers(text: str) -> list[int]:
 def _measure(
     target: Target, config: Any, cases: list[Case], order: list[Block], out: Path, settings: dict[str, Any]
 ) -> Any:
+    import asyncio
+
     from specclient.bench.meters import Meters, peak_memory
     from specclient.bench.runner import Runner
     from specclient.bench.store import Store

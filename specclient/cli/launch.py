@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import secrets
 import signal
@@ -80,6 +79,8 @@ def _run(command: list[str], variables: Mapping[str, str]) -> int:
 @contextmanager
 def _running(config: Config, token: str) -> Iterator[str]:
     """Our server in a thread, on a free port; its address once it accepts connections."""
+    import asyncio
+
     from specclient.cli.serve import gateway
     from specclient.errors import ConfigError
 

@@ -107,7 +107,7 @@ def test_help_loads_no_library_that_a_command_needs(process: Any) -> None:
         import sys
         from specclient.cli import app
         heavy = {"torch", "transformers", "tiktoken", "httpx", "pydantic", "starlette", "uvicorn", "plotly",
-                 "opentelemetry", "numpy", "rich", "specclient.client", "specclient_engine"}
+                 "opentelemetry", "numpy", "asyncio", "rich", "specclient.client", "specclient_engine"}
         print(sorted(heavy & set(sys.modules)))
         """
     )
