@@ -23,7 +23,7 @@ from rich.table import Table
 from benchmarks.common import machine, say
 from benchmarks.rivals import Run, Transformers
 from specclient_engine import Engine, GenerationRequest
-from specclient_engine.models import locate
+from specclient_engine.models import DEFAULT_MODEL, locate
 
 PROMPT = Path(__file__).with_name("common.py")
 RIVAL = "transformers bfloat16"
@@ -98,7 +98,7 @@ def main(
     rounds: Annotated[int, typer.Option(help="Turns each contender takes.")] = 3,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON instead of the tables.")] = False,
 ) -> None:
-    names = model or ["smollm2-135m", "coder-0.5b"]
+    names = model or ["smollm2-135m", DEFAULT_MODEL]
     results = {name: race(name, kinds.split(","), tokens, rounds) for name in names}
     if json_:
         print(json.dumps(as_json(results), indent=2))

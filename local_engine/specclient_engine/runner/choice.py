@@ -27,16 +27,14 @@ class Choice(NamedTuple):
     native: bool
 
 
-def choose(dtype: Literal["auto"] | Kind, library: ctypes.CDLL | None, device: torch.device) -> Choice:
+def choose(dtype: Literal["auto"] | Kind, library: ctypes.CDLL | None) -> Choice:
     """The quickest way to compute `dtype`; "auto" is the quickest of all that keep the model's answers.
 
     What is timed is one product of sixteen rows, a short draft, for some milliseconds. int8 is only
     automatic in the compiled kernels, where activations have a scale for every 64; the framework's int8
     has one for the whole row and strays further. Where the processor multiplies tiles of bfloat16 (AMX),
-    which the kernels do not use, the framework may win. On a GPU "auto" is bfloat16.
+    which the kernels do not use, the framework may win.
     """
-    if device.type != "cpu":
-        return Choice("bfloat16" if dtype == "auto" else dtype, False)
     candidates = _candidates(dtype, library is not None)
     if len(candidates) == 1:
         return candidates[0]

@@ -75,6 +75,7 @@ class FusedRunner(ABC):
     `kind` is what the weights are multiplied as: "float32", "bfloat16" or "int8".
     """
 
+    pass_rows = PASS_ROWS
     can_roll_back = True
     rollback_reason: str | None = None
 
@@ -114,7 +115,7 @@ class FusedRunner(ABC):
         """One pass over all chunks: float32 `[rows wanted, vocab_size]`, in chunk order."""
         logits = self._room(sum(chunk.rows_wanted for chunk in chunks))
         done = 0
-        for rows in split_rows(chunks, PASS_ROWS):
+        for rows in split_rows(chunks, self.pass_rows):
             self._compute(rows, logits[done : done + len(rows.wanted)])
             done += len(rows.wanted)
         return logits
@@ -146,6 +147,7 @@ def load_fused(
     the runner's `kind` says what it became.
     """
     from .choice import choose
+    from .cuda import CudaRunner
     from .fused_aten import AtenRunner
     from .fused_native import NativeRunner
     from .native_build import native_library
@@ -154,9 +156,11 @@ def load_fused(
     if isinstance(shape, str):
         return None
     place = torch.device(device)
+    if place.type == "cuda":
+        return CudaRunner(folder, shape, dtype, place, max_context, progress)
     found = native_library()
     library = None if isinstance(found, str) else found
-    choice = choose(dtype, library, place)
+    choice = choose(dtype, library)
     kernels = "compiled kernels" if choice.native else f"torch operators ({found})"
     _log.info("%s runs as %s in %s.", folder.name, choice.kind, kernels)
     if library is not None and choice.native:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +15,9 @@ from .attention import attend, attend_sdpa
 from .fused import FusedRunner, Rows
 from .linear import Linear, make_linear
 from .weights import LayerWeights, ModelShape, WeightFiles
+
+Attend = Callable[[int, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
+"""(layer, query, key, value), each `[rows, heads, head_dim]`, to `[rows, heads * head_dim]`."""
 
 
 class _Layer(NamedTuple):
@@ -78,38 +83,40 @@ class AtenRunner(FusedRunner):
         )
 
     def _compute(self, rows: Rows, logits: torch.Tensor) -> None:
-        shape, width = self.shape, (self.shape.hidden,)
         tokens, positions = (torch.tensor(ids, device=self.device) for ids in (rows.tokens, rows.positions))
+        x = self._blocks(tokens, positions, partial(self._attend, rows))
+        if rows.wanted:
+            last = x if len(rows.wanted) == len(rows.tokens) else x[rows.wanted]
+            logits.copy_(self._head_of(last))
+
+    def _head_of(self, x: torch.Tensor) -> torch.Tensor:
+        return self._head(F.rms_norm(x, (self.shape.hidden,), self._final_norm, self.shape.eps))
+
+    def _blocks(self, tokens: torch.Tensor, positions: torch.Tensor, attend_: Attend) -> torch.Tensor:
+        """All layers over `[rows]` tokens at their positions: `[rows, hidden]`, not yet normalised."""
+        shape, width = self.shape, (self.shape.hidden,)
         cos, sin = self._cos[positions][:, None], self._sin[positions][:, None]
         x = self._embedding[tokens].to(self._dtype)
         for index, layer in enumerate(self._layers):
             normed = F.rms_norm(x, width, layer.input_norm, shape.eps)
-            x = x + layer.output(self._attention(index, layer, normed, cos, sin, rows))
+            joint = layer.qkv(normed).view(len(tokens), -1, shape.head_dim)
+            query, key, value = torch.split(joint, [shape.heads, shape.kv_heads, shape.kv_heads], dim=1)
+            if layer.q_norm is not None and layer.k_norm is not None:
+                query = F.rms_norm(query, (shape.head_dim,), layer.q_norm, shape.eps)
+                key = F.rms_norm(key, (shape.head_dim,), layer.k_norm, shape.eps)
+            x = x + layer.output(attend_(index, _rotate(query, cos, sin), _rotate(key, cos, sin), value))
             normed = F.rms_norm(x, width, layer.post_norm, shape.eps)
             gate, up = layer.gate_up(normed).chunk(2, dim=1)
             x = x + layer.down(F.silu(gate).mul_(up))
-        if rows.wanted:
-            last = x if len(rows.wanted) == len(rows.tokens) else x[rows.wanted]
-            logits.copy_(self._head(F.rms_norm(last, width, self._final_norm, shape.eps)))
+        return x
 
-    def _attention(
-        self,
-        index: int,
-        layer: _Layer,
-        normed: torch.Tensor,
-        cos: torch.Tensor,
-        sin: torch.Tensor,
-        rows: Rows,
+    def _attend(
+        self, rows: Rows, index: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor
     ) -> torch.Tensor:
-        shape, count = self.shape, len(rows.tokens)
-        joint = layer.qkv(normed).view(count, -1, shape.head_dim)
-        query, key, value = torch.split(joint, [shape.heads, shape.kv_heads, shape.kv_heads], dim=1)
-        if layer.q_norm is not None and layer.k_norm is not None:
-            query = F.rms_norm(query, (shape.head_dim,), layer.q_norm, shape.eps)
-            key = F.rms_norm(key, (shape.head_dim,), layer.k_norm, shape.eps)
-        query, key = _rotate(query, cos, sin), _rotate(key, cos, sin)
+        """Writes keys and values of each span into its slot, and attends over the slot."""
+        shape = self.shape
         kernel = attend_sdpa if self.kind == "bfloat16" else attend
-        out = torch.empty(count, shape.heads * shape.head_dim, dtype=query.dtype, device=self.device)
+        out = query.new_empty(len(query), shape.heads * shape.head_dim)
         for span in rows.spans:
             mine = slice(span.first_row, span.first_row + span.rows)
             keys, values = self.kv[span.slot][index]
