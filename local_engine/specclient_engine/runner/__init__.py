@@ -36,7 +36,6 @@ def load_runner(
 
     from specclient_engine.runner.fused import load_fused
     from specclient_engine.runner.memory import require_room_for_weights
-    from specclient_engine.runner.plain import PlainRunner
 
     place = torch.device(device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu")
     require_room_for_weights(folder, _BYTES[dtype], place)
@@ -49,6 +48,9 @@ def load_runner(
             f"int8 needs the fused path, which runs neither the architecture in {folder.name} nor a "
             "drafting head; use bfloat16 or float32"
         )
+    # transformers takes seconds to import, and the fused path does without it.
+    from specclient_engine.runner.plain import PlainRunner
+
     return PlainRunner.load(folder, dtype=_plain_dtype(dtype, place), device=place, max_context=max_context)
 
 
