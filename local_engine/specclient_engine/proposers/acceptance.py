@@ -19,7 +19,7 @@ Key = tuple[str | int, ...]
 
 STRENGTH = 4.0
 """Weight of the rate that a new key starts from, in observations."""
-MEMORY = 250.0
+MEMORY = 1000.0
 """Observations after which older ones count half."""
 ENOUGH = 40.0
 """Observations after which a key no longer teaches the shorter key that it starts from."""

@@ -14,7 +14,7 @@ from typing import Any
 
 START = (0.0, 0.85, 0.15, -0.15)
 """Weights of an unseen kind: bias, own log-odds, support, rival."""
-STEP = 0.02
+STEP = 0.01
 DAMPING = (1.0, 0.3, 0.1, 0.1)
 """Learning rate, and its share for each weight: the features differ in scale."""
 SHIFT = 3.5

@@ -12,7 +12,7 @@ from specclient_engine.proposers.blend import MOST_SUPPORT, SHIFT, Features, log
 from specclient_engine.proposers.contexts import Line, LineContexts
 from specclient_engine.proposers.follower import Pointer, TextFollower
 from specclient_engine.proposers.known_text import BREAKS, INSIDE
-from specclient_engine.proposers.vocabulary import BREAK, Vocabulary
+from specclient_engine.proposers.vocabulary import BREAK, END, Vocabulary
 
 LEAST_SURVIVAL = 0.02
 """A draft ends where the chance that all of it is accepted falls below this."""
@@ -55,6 +55,7 @@ class CompositeProposer:
         table: AcceptanceTable,
         vocabulary: Vocabulary,
     ) -> None:
+        """`followers` follow the predicted texts, best first; `table` may be shared with other requests."""
         self._table = table
         self._followers = list(followers)
         self._flags = vocabulary.flags
@@ -84,7 +85,7 @@ class CompositeProposer:
             self._table, self._contexts, self._flags, self._history.walker(), self._line.copy()
         )
         drafting.pointers = [p for text in self._followers for p in text.pointers(self._line.length == 0)]
-        while len(drafting.tokens) < limit and drafting.survival >= LEAST_SURVIVAL:
+        while len(drafting.tokens) < limit and not drafting.finished:
             if not (drafting.copy_known(limit) or drafting.copy_repetition(limit) or drafting.vote()):
                 break
         self._ballots = drafting.ballots
@@ -140,6 +141,12 @@ class _Drafting:
         self.sources: list[str] = []
         self.confidence: list[float] = []
         self.ballots: list[Ballot] = []
+
+    @property
+    def finished(self) -> bool:
+        """Whether more would hardly be accepted, or the answer would be over."""
+        ended = bool(self.tokens) and bool(self._flags(self.tokens[-1]) & END)
+        return ended or self.survival < LEAST_SURVIVAL
 
     def copy_known(self, limit: int) -> bool:
         """Copy a stretch of a steadily matching known text, up to where anything contests it."""
@@ -249,7 +256,7 @@ class _Drafting:
                 continue
             rule = pointer.rule()
             if rule is not None:
-                yield token, ("rewrite", rule.feature, min(copied is not None and copied != token, 1))
+                yield token, ("rewrite", rule.feature, int(copied is not None and copied != token))
             elif copied is None:
                 copied = token
                 yield token, ("cursor", bucket(pointer.feature + step), pointer.places[pointer.position])

@@ -114,7 +114,7 @@ class TextFollower:
         start = self._starts[known.cursor]
         astray = self._window is None or self._window.stream.lost > 0
         if learnt or (astray and (edit is not None or start >= self._look_from)):
-            self._open_window(start, needed=False)
+            self._open_window(start, known.run, needed=False)
 
     def _follow_window(self, window: Window, token: int, output: Sequence[int]) -> None:
         stream = window.stream
@@ -132,9 +132,9 @@ class TextFollower:
         if rule is not None and (cursor + 1 == len(window.rules) or window.rules[cursor + 1] is not rule):
             self._rewrites.record(rule, hit=True)
         if self.known.lost >= DRIFT <= stream.run:
-            self.known.place(bisect_left(self._starts, window.ends[cursor]))
+            self.known.place(bisect_left(self._starts, window.ends[cursor]), stream.run)
         if window.ends[-1] < len(self._text) and len(stream.tokens) - stream.cursor < RENEW:
-            self._open_window(window.ends[cursor], needed=self.known.lost > 0)
+            self._open_window(window.ends[cursor], stream.run, needed=self.known.lost > 0)
 
     def _rejoin(self, start: int, token: int) -> None:
         """If `token` writes the characters at `start` in other tokens, go on by characters after it."""
@@ -143,7 +143,7 @@ class TextFollower:
         except UnicodeDecodeError:
             return
         if written and self._text.startswith(written, start):
-            self._open_window(start + len(written))
+            self._open_window(start + len(written), 0)
 
     def _learn(self, edit: TokenEdit, output: Sequence[int]) -> bool:
         start, end = self._starts[edit.old_start], self._starts[edit.old_end]
@@ -153,10 +153,11 @@ class TextFollower:
         before = self._text[max(0, start - LONGEST_EDIT) : start]
         return self._rewrites.learn(before, self._text[start:end], written, self._text[end:])
 
-    def _open_window(self, start: int, *, needed: bool = True) -> None:
+    def _open_window(self, start: int, run: int, *, needed: bool = True) -> None:
         """Write and tokenise the text from character `start` on, as the rules have it.
 
-        Where that would change nothing and is not `needed`, the rules wait for later text.
+        `run` tokens have been copied so far. Where rewriting would change nothing and is not `needed`,
+        the rules wait for later text.
         """
         stop = start + WINDOW
         at_line_start = start > 0 and self._text[start - 1] == "\n"
@@ -174,7 +175,7 @@ class TextFollower:
             ids = [*ids, *self._end]
         last_rule = max((index for index, rule in enumerate(rules) if rule is not None), default=-1)
         stream = self._stream(ids)
-        stream.place(0)
+        stream.place(0, run)
         self._window = Window(stream, start, ends, rules, last_rule) if ends else None
 
 

@@ -121,10 +121,10 @@ class KnownText:
             length += 1
         return length
 
-    def place(self, position: int) -> None:
-        """Put the cursor at `position`, as if the text before it had just been copied."""
+    def place(self, position: int, run: int) -> None:
+        """Put the cursor at `position`, as if the last `run` tokens before it had been copied."""
         self.cursor = self.anchor = position
-        self.run = CONFIRMED
+        self.run = max(run, CONFIRMED)
         self.lost = 0
 
     def guesses(self, line_start: bool) -> list[Guess]:

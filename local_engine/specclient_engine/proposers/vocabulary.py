@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from specclient_engine.api import Tokenizer
 
-BREAK, WORD, SPACED = 1, 2, 4
+BREAK, WORD, SPACED, END = 1, 2, 4, 8
 
 
 class Vocabulary:
     """Flags of tokens, read from the tokenizer once each: BREAK holds a line break, WORD is only letters,
-    digits and underscores, SPACED begins with a space."""
+    digits and underscores, SPACED begins with a space, END ends the answer."""
 
     __slots__ = ("_flags", "_tokenizer")
 
@@ -30,6 +30,8 @@ class Vocabulary:
         text = self._tokenizer.token_bytes(token).decode(errors="replace")
         bare = text.strip(" ")
         flags = BREAK if "\n" in text else 0
+        if token in self._tokenizer.eos_ids:
+            flags |= END
         if bare and all(c.isalnum() or c == "_" for c in bare):
             flags |= WORD
         if text.startswith(" "):

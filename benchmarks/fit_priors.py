@@ -1,0 +1,78 @@
+"""Fit the rates and weights that a new engine starts from, and write them into the package.
+
+    python -m benchmarks.fit_priors
+
+Replays the files at even places of the two sets of edits, twice, under the reference CPU curve, and
+keeps every rate that rests on enough guesses. The files at odd places are never read.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from benchmarks.common import DATA, ROOT, say
+from benchmarks.oracle import load_cases, load_tokenizer, replay
+from benchmarks.replay import CPU
+from specclient_engine.proposers import AcceptanceTable, acceptance, build_proposer
+from specclient_engine.proposers.rewriting import KINDS
+
+SETS = ("canitedit", "edit_pairs")
+ROUNDS = 2
+FEWEST = 30.0
+"""Guesses that a shipped rate rests on."""
+ASSUMED = {
+    f"rewrite/{KINDS.index(kind) * 8 + 2 * confirmed}": rate
+    for kind, rates in {
+        "word": (None, None, 0.9, 0.95),
+        "phrase": (None, None, 0.9, 0.95),
+        "indent": (None, None, 0.9, 0.95),
+        "newline": (0.9, 0.97, 0.98, 0.99),
+    }.items()
+    for confirmed, rate in enumerate(rates)
+    if rate is not None
+}
+"""Rates of rules that these edits are too few to fit: a rule that held twice is no longer a guess."""
+PLACE = ROOT / "local_engine" / "specclient_engine" / "proposers" / "priors.py"
+
+
+def main(
+    data: Annotated[Path, typer.Option(help="Folder of the sets: NAME.jsonl each.")] = DATA,
+    tokenizer: Annotated[Path | None, typer.Option(help="Folder with a tokenizer.json.")] = None,
+) -> None:
+    """Write priors.py."""
+    ids, label = load_tokenizer(tokenizer)
+    table = AcceptanceTable({})
+    acceptance.MEMORY = float("inf")
+    acceptance.ENOUGH = float("inf")
+    for _ in range(ROUNDS):
+        for name in SETS:
+            for case in load_cases(data / f"{name}.jsonl")[::2]:
+                proposer = build_proposer(ids.encode(case.prompt), [case.before], ids, table=table)
+                replay(proposer, ids.encode(case.after), CPU)
+            say(f"{name}: {label}")
+    learnt = table.to_dict()
+    rates = {key: hits / tries for key, (hits, tries) in learnt["counts"].items() if tries >= FEWEST}
+    rates = ASSUMED | rates
+    lines = [
+        '"""Rates and weights to start from, fitted by `benchmarks/fit_priors.py` on half of its edits."""',
+        "",
+        "RATES: dict[str, float] = {",
+        *(f'    "{key}": {rate:.3f},' for key, rate in sorted(rates.items())),
+        "}",
+        "BLEND: dict[str, tuple[float, ...]] = {",
+        *(
+            f'    "{kind}": ({", ".join(f"{weight:.2f}" for weight in weights)}),'
+            for kind, weights in sorted(learnt["blend"].items())
+        ),
+        "}",
+        "",
+    ]
+    PLACE.write_text("\n".join(lines), encoding="utf-8")
+    say(f"wrote {len(rates)} rates")
+
+
+if __name__ == "__main__":
+    typer.run(main)
