@@ -139,8 +139,10 @@ def _about(
     from datetime import UTC, datetime
 
     from specclient.bench.store import fingerprint
+    from specclient.config.keys import without_password
 
-    place = {"provider": target.provider, "model": target.model, "base_url": target.base_url}
+    url = without_password(target.base_url) if target.base_url else None
+    place = {"provider": target.provider, "model": target.model, "base_url": url}
     gaps = ["energy and memory: the model does not run in this process"]
     if meters is not None:
         whole = ["energy of this process alone: the counters are the machine's"] if meters.read() else []

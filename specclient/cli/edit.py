@@ -45,6 +45,9 @@ def edit(
     model: options.Model = None,
     base_url: options.BaseUrl = None,
     max_tokens: options.MaxTokens = None,
+    own_temperature: Annotated[
+        bool, typer.Option("--own-temperature", help="Leave the temperature to the endpoint (default: 0).")
+    ] = False,
     config: options.ConfigPath = None,
     as_json: options.Json = False,
 ) -> None:
@@ -54,9 +57,16 @@ def edit(
     """
     from specclient.cli.clients import open_client
     from specclient.edit import EditRun
+    from specclient.errors import ConfigError
 
+    if compare and (write or not predict):
+        raise ConfigError(
+            "--compare prints both runs and writes nothing: leave --write and --no-prediction out."
+        )
     wanted = _instruction(instruction, instruction_file)
-    settings = {"exact": exact, "encoding": encoding, **options.chosen(max_tokens=max_tokens)}
+    settings: dict[str, Any] = {"exact": exact, "encoding": encoding, **options.chosen(max_tokens=max_tokens)}
+    if own_temperature:
+        settings["temperature"] = None
     # What is wrong with the file is said before a model is fetched.
     EditRun.start(file, wanted, write=write, **settings)
     with open_client(target, provider, model, base_url=base_url, config=config) as client:

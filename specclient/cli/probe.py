@@ -34,10 +34,12 @@ def probe(
     """
     import httpx
 
+    from specclient.config.keys import without_password
     from specclient_providers.detection import detect
 
-    root = _root(url)
-    with httpx.Client(base_url=root, headers=_headers(api_key_env), timeout=timeout) as client:
+    address = _root(url)
+    root = without_password(address)
+    with httpx.Client(base_url=address, headers=_headers(api_key_env), timeout=timeout) as client:
         questions = _Questions(client)
         found = detect(questions)
     if not questions.answered:
@@ -56,7 +58,7 @@ def _root(url: str) -> str:
 
     parts = urlsplit(url if "://" in url else f"http://{url}")
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigError(f"{url!r} is not an http address.")
+        raise ConfigError("The address to probe begins with http:// or https://.")
     path = parts.path.rstrip("/").removesuffix("/chat/completions").removesuffix("/v1")
     return f"{parts.scheme}://{parts.netloc}{path}"
 

@@ -24,6 +24,18 @@ _ELISION = re.compile(
 _ONLY_DOTS = re.compile(
     r"^(?:(?:#|//|/\*|--|;|%|<!--|\(\*|\"\"\"|')\s*)?(?:\.\.\.+|…)\s*(?:\*/|-->|\*\)|\"\"\"|')?$"
 )
+_MARKED = re.compile(r"^(?:#+|//+|/\*+|--+|;+|%+|<!--|\(\*|\"\"\"|[\[(<{]|\.\.\.|…)\s*")
+"""What sets a note apart from the file's own text: a comment's mark, a bracket, dots."""
+_STANDS_FOR_TEXT = re.compile(
+    r"^[^\w]*(?:(?:\w+\s+)?(?:snip(?:ped)?|truncated|elided|omitted|skipped|abbreviated)\b"
+    r"|and so (?:on|forth)\b|etc\b|to be continued\b|no (?:other |further )?changes\b"
+    r"|(?:\d+|many|several|some)\s+(?:more|other|further|similar|unchanged)\b"
+    r"|(?:(?:keep|leave|insert|include|paste|copy)\s+)?(?:all\s+)?(?:of\s+)?(?:the\s+|your\s+)?"
+    r"(?:rest|remaining|remainder|existing|original|previous|unchanged|other)\b"
+    r"|lines?\s+\d+\s*(?:-|–|to|through)\s*\d+\b|continues?\b|unchanged\b|same\b)(?!\s*[,=(])",
+    re.IGNORECASE,
+)
+"""A note that begins like this, in an answer shorter than the file, stands for what is missing."""
 _CLOSING = re.compile(
     r"^(?:i(?:'ve|’ve| have)?\s+(?:also\s+)?"
     r"(?:renamed|changed|updated|replaced|added|removed|made|kept|modified)\b"
@@ -51,7 +63,7 @@ class EditWarning:
 def check(image: FileImage, extracted: Extracted, restored: Restored) -> tuple[EditWarning, ...]:
     """Every warning about one answer, the blocking ones first."""
     found = [
-        *_elided(image.text, restored.text),
+        *_elided(image, restored.text),
         *_shrunk(image.text, restored.text),
         *_chatter(image, restored.text),
         *_taken_off(extracted),
@@ -67,14 +79,26 @@ def _new_lines(original: str, text: str) -> list[tuple[int, str]]:
     return [(number, line.strip()) for number, line in numbered if line.strip() and line.strip() not in known]
 
 
-def _elided(original: str, text: str) -> list[EditWarning]:
-    shorter = len(text) < len(original)
-    for number, line in _new_lines(original, text):
-        if _ELISION.search(line) or (shorter and _ONLY_DOTS.match(line)):
+def _elided(image: FileImage, text: str) -> list[EditWarning]:
+    shorter = len(text) < len(image.text)
+    for number, line in _new_lines(image.text, text):
+        heading = line.startswith("#") and _is_prose(image)
+        if _ELISION.search(line) or (
+            shorter and not heading and (_ONLY_DOTS.match(line) or _stands_for_text(line))
+        ):
             return [
                 EditWarning("elision", f"Line {number} of the answer stands for text left out.", blocks=True)
             ]
     return []
+
+
+def _is_prose(image: FileImage) -> bool:
+    return image.name.lower().endswith(_PROSE_SUFFIXES)
+
+
+def _stands_for_text(line: str) -> bool:
+    mark = _MARKED.match(line)
+    return mark is not None and _STANDS_FOR_TEXT.match(line[mark.end() :]) is not None
 
 
 def _shrunk(original: str, text: str) -> list[EditWarning]:
@@ -109,8 +133,7 @@ def _chatter(image: FileImage, text: str) -> list[EditWarning]:
         found.append(EditWarning("preamble", "The answer begins with a sentence about itself.", blocks=True))
     if last in fresh and _CLOSING.match(fresh[last]):
         found.append(EditWarning("afterword", "The answer ends with a sentence about itself.", blocks=True))
-    prose = image.name.lower().endswith(_PROSE_SUFFIXES)
-    if not prose and fence_lines(text) and not fence_lines(image.text):
+    if not _is_prose(image) and fence_lines(text) and not fence_lines(image.text):
         found.append(EditWarning("fences", "The answer has code fences between its parts.", blocks=True))
     return found
 

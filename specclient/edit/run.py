@@ -54,6 +54,7 @@ class EditRun:
         exact: bool = False,
         encoding: str | None = None,
         on_text: OnText | None = None,
+        temperature: float | None = 0,
         **request: Any,
     ) -> EditRun:
         """Read the file and make the request; raises FileError or ConfigError before anything is sent."""
@@ -65,12 +66,9 @@ class EditRun:
         image = FileImage.load(path, encoding=encoding)
         if write:
             check_replaceable(path)
-        body = {
-            "messages": prompt.messages(image, instruction),
-            "stream": True,
-            "temperature": 0,
-            **request,
-        }
+        body = {"messages": prompt.messages(image, instruction), "stream": True, **request}
+        if temperature is not None:
+            body["temperature"] = temperature
         if predict:
             body["prediction"] = Prediction(image.text, image)
         return cls(Path(path), image, body, exact=exact, on_text=on_text)

@@ -103,6 +103,21 @@ def test_compare_runs_both_and_shows_them_side_by_side(edit: Any, server: Script
     assert path.read_bytes() == OLD.encode()
 
 
+def test_compare_writes_nothing_and_says_so(edit: Any, server: ScriptedServer) -> None:
+    outcome = edit("--compare", "--write")
+    assert outcome.code == 2
+    assert "writes nothing" in outcome.err
+    assert server.requests == []
+
+
+def test_the_temperature_is_0_or_the_endpoints_own(edit: Any, server: ScriptedServer) -> None:
+    edit()
+    edit("--own-temperature")
+    first, second = (request.json for request in server.requests)
+    assert first["temperature"] == 0
+    assert "temperature" not in second
+
+
 def test_compare_as_json_holds_both_runs(edit: Any) -> None:
     value = json.loads(edit("--compare", "--json", times=2).out)
     assert value["outputs_identical"] is True

@@ -62,6 +62,7 @@ def test_probe_of_a_silent_proxy_is_unknown_and_of_nothing_exits_1(cli: Any, ser
     outcome = cli("probe", "http://127.0.0.1:1")
     assert outcome.code == 1
     assert "nothing answers" in outcome.err
+    assert "hunter2" not in cli("probe", "http://me:hunter2@127.0.0.1:1").err
     assert cli("probe", "ftp://x").code == 2
 
 

@@ -38,6 +38,16 @@ def blocking(answer: str, original: str = FILE, name: str = "a.py") -> set[str]:
         "...",
         "# …",
         "// ...",
+        "# ... and so on",
+        "# [Keep the remaining lines as they are]",
+        "# --- truncated ---",
+        "[... 12 more lines ...]",
+        "<snip>",
+        "// etc.",
+        "# lines 30-39 unchanged",
+        "(content omitted)",
+        "<!-- no other changes -->",
+        "-- remaining rows",
     ],
 )
 def test_an_elision_blocks(line: str) -> None:
@@ -59,6 +69,31 @@ def test_a_line_that_the_file_had_is_no_elision(line: str) -> None:
 )
 def test_ordinary_new_lines_are_no_elision(line: str) -> None:
     assert blocking(FILE + line) == set()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[section]",
+        "(1, 2),",
+        "(other, rest),",
+        "[same(1)]",
+        "# Sum up what is left",
+        "<etching/>",
+        "same = True",
+        "# skip blank lines",
+        "rest()",
+        "print(...)",
+        "- other notes",
+    ],
+)
+def test_ordinary_lines_of_a_shorter_file_are_no_elision(line: str) -> None:
+    assert blocking("\n".join([*LINES[:30], line])) == set()
+
+
+def test_a_heading_is_no_comment() -> None:
+    assert blocking("\n".join([*LINES[:30], "# Remaining work"]), name="notes.md") == set()
+    assert "elision" in blocking("\n".join([*LINES[:30], "# Remaining work"]))
 
 
 def test_a_strong_shrinking_blocks() -> None:

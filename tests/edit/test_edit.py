@@ -39,6 +39,13 @@ def test_the_request_holds_the_file_once_and_as_the_prediction(run_edit: Any, pa
     assert "rename foo to bar" in contents[1]
 
 
+def test_the_temperature_can_be_left_to_the_endpoint(run_edit: Any, path: Path) -> None:
+    _, client = run_edit(ANSWER, path, "x", temperature=None)
+    assert "temperature" not in client.request
+    _, client = run_edit(ANSWER, path, "x", temperature=0.3)
+    assert client.request["temperature"] == 0.3
+
+
 def test_without_prediction_only_that_key_differs(run_edit: Any, path: Path) -> None:
     _, with_it = run_edit(ANSWER, path, "rename foo to bar")
     _, without = run_edit(ANSWER, path, "rename foo to bar", predict=False)
