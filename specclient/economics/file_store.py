@@ -21,11 +21,13 @@ _COLUMNS = "n, n2, t, s, tt, st, ss, m, updated"
 class FileStore:
     """Evidence in one SQLite file, for all threads and processes of a user.
 
-    A file that cannot be used is said once in the log; evidence is then kept in this process.
+    A file that cannot be used is said once in the log; evidence is then kept in this process. One that
+    another process holds for longer than `patience` seconds misses a call: no answer waits for it.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *, patience: float = 0.5) -> None:
         self.path = Path(path).expanduser()
+        self._patience = patience
         self._local = threading.local()
         self._instead: MemoryStore | None = None
         self._lock = threading.Lock()
@@ -38,6 +40,8 @@ class FileStore:
                 )
                 return {arm: faded(Evidence(*figures), now, half_life_days) for arm, *figures in rows}
             except (sqlite3.Error, OSError) as error:
+                if _busy(error):
+                    return {}
                 self._give_up(error)
         assert self._instead is not None
         return self._instead.read(key, now, half_life_days)
@@ -50,6 +54,8 @@ class FileStore:
                 self._update(key, arm, change, now, half_life_days)
                 return
             except (sqlite3.Error, OSError) as error:
+                if _busy(error):
+                    return
                 self._give_up(error)
         assert self._instead is not None
         self._instead.add(key, arm, change, now, half_life_days)
@@ -58,9 +64,8 @@ class FileStore:
         self, key: Key, arm: Arm, change: Callable[[Evidence], Evidence], now: float, half_life_days: float
     ) -> None:
         connection = self._connection()
-        connection.execute(
-            "BEGIN IMMEDIATE"
-        )  # two processes must not read the same sums and both add to them
+        # Two processes must not read the same sums and both add to them.
+        connection.execute("BEGIN IMMEDIATE")
         try:
             place = "key = ? AND arm = ?"
             row = connection.execute(f"SELECT {_COLUMNS} FROM evidence WHERE {place}", (key, arm)).fetchone()
@@ -80,7 +85,7 @@ class FileStore:
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if connection is None or self._local.pid != os.getpid():
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            connection = _opened(self.path)
+            connection = _opened(self.path, self._patience)
             self._local.connection, self._local.pid = connection, os.getpid()
         return connection
 
@@ -98,8 +103,13 @@ class FileStore:
             self._local.connection = None
 
 
-def _opened(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=5.0, isolation_level=None)
+def _busy(error: Exception) -> bool:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest tells kinds of each apart
+    return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def _opened(path: Path, patience: float) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=patience, isolation_level=None)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
+import sqlite3
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,14 +24,14 @@ def add(store: Store, times: int) -> None:
 
 
 def add_in_process(path: str, times: int) -> None:
-    store = FileStore(path)
+    store = FileStore(path, patience=60)
     add(store, times)
     store.close()
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[FileStore]:
-    store = FileStore(tmp_path / "deep" / "state.db")
+    store = FileStore(tmp_path / "deep" / "state.db", patience=60)
     yield store
     store.close()
 
@@ -94,6 +95,20 @@ def test_a_file_that_cannot_be_used_is_said_once_and_done_without(
         assert store.read("key", NOW, 7.0)["sent"].n == 2
     store.close()
     assert [record.name for record in caplog.records] == ["specclient.economics"]
+
+
+def test_a_file_that_is_held_for_long_misses_a_call_and_no_more(store: FileStore) -> None:
+    add(store, 1)
+    impatient = FileStore(store.path, patience=0.05)
+    add(impatient, 1)
+    holder = sqlite3.connect(store.path, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    add(impatient, 1)
+    holder.execute("ROLLBACK")
+    holder.close()
+    add(impatient, 1)
+    assert impatient.read("key", NOW, 7.0)["sent"].n == 3
+    impatient.close()
 
 
 def test_a_change_that_fails_leaves_the_file_as_it_was(store: FileStore) -> None:
