@@ -114,3 +114,22 @@ def test_seeds_are_reproducible_and_differ(bench: Bench) -> None:
     assert ask(1) == ask(1)
     assert ask(1) != ask(2)
     assert ask(None) != ask(None)
+
+
+@pytest.mark.parametrize(
+    "sampling",
+    [
+        SamplingParams(presence_penalty=1e4),
+        SamplingParams(temperature=1.0, seed=8, frequency_penalty=1e4),
+        SamplingParams(temperature=1.5, seed=9),
+    ],
+    ids=["greedy without repetition", "sampled without repetition", "sampled"],
+)
+def test_history_and_position_hold_inside_a_block(bench: Bench, sampling: SamplingParams) -> None:
+    plain = bench.plain([5, 6], max_tokens=60, ignore_eos=True, sampling=sampling)
+    bench.use(oracle(plain.token_ids))
+    answer = bench.ask([5, 6], max_tokens=60, ignore_eos=True, sampling=sampling)
+    assert answer.token_ids == plain.token_ids
+    assert answer.stats.forward_passes == 1
+    if sampling.presence_penalty or sampling.frequency_penalty:
+        assert len(set(plain.token_ids)) == 60
