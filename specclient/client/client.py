@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
-import threading
 from collections.abc import Mapping
 from functools import cached_property
 from types import TracebackType
@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 from specclient.client.logs import from_environment
 from specclient.client.params import NotGiven
 from specclient.config import Config, Target, load_config, resolve_target
+from specclient.config.files import unknown
 from specclient.config.target import Timeout
 from specclient.core.destination import CallOptions, Destination
 from specclient.core.http import Connect
 from specclient.core.learned import Learned
+from specclient.errors import ConfigError
 from specclient.tracing import DEFAULT_OPTIONS, TracingOptions
 
 if TYPE_CHECKING:
@@ -50,7 +52,8 @@ class ClientBase:
     `target` names an entry of the configuration (see `specclient.config`); `provider` with `model`,
     `base_url` and `api_key` describes one on the spot; any other field of a target may be given too.
     `config` is a path or a loaded `Config`, `engine` a loaded engine for provider `local`, `tracing`
-    how calls are traced. `default_headers` and `default_query` go with every request.
+    how calls are traced (else the configuration's section [tracing] says). `default_headers` and
+    `default_query` go with every request.
     Raises ConfigError for everything that is wrong with the configuration, before anything is sent.
     """
 
@@ -70,7 +73,7 @@ class ClientBase:
         default_query: Mapping[str, Any] | None = None,
         config: str | os.PathLike[str] | Config | None = None,
         profile: str | None = None,
-        tracing: TracingOptions = DEFAULT_OPTIONS,
+        tracing: TracingOptions | None = None,
         engine: Any = None,
         max_connections: int = 1000,
         **fields: Any,
@@ -91,10 +94,9 @@ class ClientBase:
         from_environment()
         self._config_source = config
         self._profile = profile
-        self.tracing = tracing
+        self._given_tracing = tracing
         self._engine = engine
         self._max_connections = max_connections
-        self._lock = threading.Lock()
         self._closed = False
         self.learned = Learned()
         self.defaults = CallOptions(
@@ -103,6 +105,7 @@ class ClientBase:
             headers=default_headers or {},
             query=default_query or {},
         )
+        self._transports: dict[Connect, Any] = {}
         self.destinations: list[Destination] = []
         self.reload()
 
@@ -111,20 +114,16 @@ class ClientBase:
         source = self._config_source
         config = source if isinstance(source, Config) else load_config(source, profile=self._profile)
         first = resolve_target(config=config, **self._arguments)
-        transports: dict[Connect, Any] = {}
-        old = self.destinations
-        self.destinations = [
-            self._destination(target, config, transports) for target in _chain(first, config)
-        ]
-        self._retire(old)
+        self.tracing = self._given_tracing or _tracing(config)
+        self.destinations = [self._destination(target, config) for target in _chain(first, config)]
 
-    def _destination(self, target: Target, config: Config, transports: dict[Connect, Any]) -> Destination:
+    def _destination(self, target: Target, config: Config) -> Destination:
         if target.provider == "local":
             return Destination(target, config, self._local_transport(target), learned=self.learned)
         connect = Connect(target.proxy, target.verify, self._max_connections)
-        if connect not in transports:
-            transports[connect] = self._http_transport(connect)
-        transport = transports[connect]
+        if connect not in self._transports:
+            self._transports[connect] = self._http_transport(connect)
+        transport = self._transports[connect]
         if target.use_corpus:
             transport = self._corpus_transport(transport)
         return Destination(target, config, transport, learned=self.learned)
@@ -137,9 +136,6 @@ class ClientBase:
 
     def _local_transport(self, target: Target) -> Any:
         raise NotImplementedError
-
-    def _retire(self, destinations: list[Destination]) -> None:
-        """Transports of an old configuration close when the last call over them is over."""
 
     @property
     def target(self) -> Target:
@@ -171,7 +167,7 @@ class ClientBase:
                 **arguments,
                 config=self._config_source,
                 profile=self._profile,
-                tracing=self.tracing,
+                tracing=self._given_tracing,
                 engine=self._engine,
                 max_connections=self._max_connections,
             )
@@ -210,6 +206,16 @@ class ClientBase:
     def __repr__(self) -> str:
         name, target = type(self).__name__, self.target
         return f"{name}(target={target.name!r}, provider={target.provider!r}, model={target.model!r})"
+
+
+def _tracing(config: Config) -> TracingOptions:
+    """The options of the configuration's section [tracing]."""
+    section = dict(config.settings.get("tracing", {}))
+    known = [f.name for f in dataclasses.fields(TracingOptions) if not f.name.endswith("_provider")]
+    for key in section:
+        if key not in known:
+            raise ConfigError(f"{config.path}: {unknown('key', key, known, 'tracing.')}.")
+    return TracingOptions(**section) if section else DEFAULT_OPTIONS
 
 
 def _chain(first: Target, config: Config) -> list[Target]:
