@@ -202,11 +202,17 @@ def _measured(report: Report) -> dict[str, float]:
 
 
 def saved_as_reported(report: Report) -> float | None:
-    """Seconds that the endpoint's own counters imply: one plain pass for each token instead of the passes
-    that it took. An upper bound, since a pass that verifies a draft costs at least a plain one."""
+    """Seconds that the server's own counters imply: one plain pass for each token instead of the passes that
+    it took. An upper bound, since a pass that verifies a draft costs at least a plain one.
+
+    For the embedded engine nothing: on a CPU a pass over a long draft costs many plain ones, and the bound
+    would say nothing.
+    """
     decode, speculation = report.timing.decode, report.speculation
     tokens = _visible_tokens(report)
-    if decode is None or speculation is None or not speculation.forward_passes or not tokens:
+    if decode is None or decode.source == "engine" or not tokens:
+        return None
+    if speculation is None or not speculation.forward_passes:
         return None
     return max(decode.seconds * (tokens / speculation.forward_passes - 1), 0.0)
 
