@@ -135,6 +135,9 @@ class Speculation(_Frozen):
     mean_acceptance_length: float | None = None
     by_source: dict[str, tuple[int, int]] | None = None
     """Draft source -> (drafted, accepted)."""
+    draft_seconds: float | None = None
+    verify_seconds: float | None = None
+    """The parts of the decoding that went by making drafts, and in the target's passes."""
     inactive_reason: str | None = None
 
 

@@ -21,6 +21,8 @@ class Account:
     completion_tokens: int = 0
     forward_passes: int = 0
     cached_tokens: int = 0
+    drafting: int = 0
+    verifying: int = 0
     drafted: Counter[str] = field(default_factory=Counter)
     accepted: Counter[str] = field(default_factory=Counter)
     accepted_lengths: Counter[int] = field(default_factory=Counter)
@@ -50,6 +52,8 @@ class Account:
             scheduled=self.scheduled if self.scheduled is not None else finished,
             first_token=self.first_token if self.first_token is not None else finished,
             finished=finished,
+            drafting=self.drafting,
+            verifying=self.verifying,
             finish_reason=reason,
             speculation_inactive=self.speculation_inactive,
             draft_model_inactive=self.draft_model_inactive,

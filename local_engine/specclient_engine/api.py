@@ -95,6 +95,10 @@ class GenerationStats:
     finished: int
     finish_reason: FinishReason
     cached_tokens: int = 0
+    drafting: int = 0
+    """Nanoseconds of the decoding that went by while drafts were made, this request's and its neighbours'."""
+    verifying: int = 0
+    """Nanoseconds of the decoding that went by in the target's passes."""
     speculation_inactive: str | None = None
     """Why nothing was drafted although speculation was asked for; None when it was active or off."""
     draft_model_inactive: str | None = None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from queue import Empty, SimpleQueue
 from threading import RLock
-from time import perf_counter, perf_counter_ns
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Protocol, cast
 
 from specclient_engine.api import CostModel, Draft, Proposer, Step
@@ -138,7 +138,9 @@ class Scheduler:
     def _step(self) -> None:
         """One pass, and what follows from it."""
         decoding = [request for request in self._running if request.prefilled]
+        began = perf_counter_ns()
         drafts = self._drafts(decoding)
+        drafted = perf_counter_ns()
         chunks = [
             Chunk(slot_of(request), request.cached, request.pass_tokens(draft))
             for request, draft in zip(decoding, drafts, strict=True)
@@ -146,12 +148,16 @@ class Scheduler:
         prefilling = self._prefills()
         requests = [*decoding, *(request for request, _ in prefilling)]
         chunks += [chunk for _, chunk in prefilling]
-        started = perf_counter()
+        started = perf_counter_ns()
         rows = _Rows(self._runner.forward(chunks))
+        passed = perf_counter_ns() - started
+        for request in decoding:
+            request.account.drafting += drafted - began
+            request.account.verifying += passed
         if not prefilling:
             cached = sum(chunk.start for chunk in chunks) // len(chunks)
             count = sum(len(chunk.tokens) for chunk in chunks)
-            self._speculation.cost.observe(count, cached, perf_counter() - started)
+            self._speculation.cost.observe(count, cached, passed * 1e-9)
         self._show_hidden(requests, chunks)
         self._prefilled(prefilling)
         drafts += [NO_DRAFT] * len(prefilling)

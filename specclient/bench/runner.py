@@ -115,6 +115,8 @@ def _with_report(sample: Sample, report: Report) -> Sample:
         drafted=speculation.draft_tokens if speculation else None,
         accepted_draft=speculation.accepted_draft_tokens if speculation else None,
         forward_passes=speculation.forward_passes if speculation else None,
+        draft_seconds=speculation.draft_seconds if speculation else None,
+        verify_seconds=speculation.verify_seconds if speculation else None,
         outcome=prediction.outcome,
         effect=prediction.effect,
         reasons=tuple(reason.code for reason in prediction.reasons),

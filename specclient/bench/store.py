@@ -46,6 +46,8 @@ class Sample:
     drafted: int | None = None
     accepted_draft: int | None = None
     forward_passes: int | None = None
+    draft_seconds: float | None = None
+    verify_seconds: float | None = None
     extra_billed: int | None = None
     outcome: str | None = None
     effect: str | None = None

@@ -20,8 +20,9 @@ FEWEST_CASES = 2
 class ArmFigures:
     """One arm's medians, in seconds unless told otherwise; None where nothing was reported.
 
-    `per_token` is seconds of decoding for each token of the answer (a round's cost per validated token:
-    draft, verification and overhead together). `throughput` is tokens a second over all clients.
+    `per_token` is seconds of decoding for each token of the answer (a round's cost per validated token),
+    and `draft`, `verify` and `overhead` are its parts where the engine tells them. `throughput` is tokens
+    a second over all clients.
     """
 
     calls: int
@@ -32,6 +33,9 @@ class ArmFigures:
     prefill: Estimate | None
     decode: Estimate | None
     per_token: Estimate | None
+    draft: Estimate | None
+    verify: Estimate | None
+    overhead: Estimate | None
     throughput: Estimate | None
     joules_per_token: Estimate | None
     phases_by: str | None
@@ -118,10 +122,20 @@ def _pairs(samples: Sequence[Sample]) -> list[tuple[Sample, Sample]]:
 
 def per_token(sample: Sample) -> float | None:
     """Seconds of decoding for each token after the first, which the prefill makes."""
-    seconds = sample.decode if sample.decode is not None else sample.receive
+    return _per_token(sample, sample.decode if sample.decode is not None else sample.receive)
+
+
+def _per_token(sample: Sample, seconds: float | None) -> float | None:
     if seconds is None or sample.completion_tokens is None or sample.completion_tokens < 2:
         return None
     return seconds / (sample.completion_tokens - 1)
+
+
+def _overhead(sample: Sample) -> float | None:
+    """What of the decoding was neither drafting nor a pass: choosing, committing, text, waiting."""
+    if sample.decode is None or sample.draft_seconds is None or sample.verify_seconds is None:
+        return None
+    return max(0.0, sample.decode - sample.draft_seconds - sample.verify_seconds)
 
 
 def _acceptance_length(sample: Sample) -> float | None:
@@ -148,6 +162,9 @@ def _figures(samples: Sequence[Sample], seed: int) -> ArmFigures:
         prefill=_estimate(ended, lambda sample: sample.prefill, seed),
         decode=_estimate(ended, lambda sample: sample.decode, seed),
         per_token=_estimate(ended, per_token, seed),
+        draft=_estimate(ended, lambda s: _per_token(s, s.draft_seconds), seed),
+        verify=_estimate(ended, lambda s: _per_token(s, s.verify_seconds), seed),
+        overhead=_estimate(ended, lambda s: _per_token(s, _overhead(s)), seed),
         throughput=_estimate(ended, lambda s: _over(s.block_tokens, s.block_seconds), seed),
         joules_per_token=_estimate(ended, lambda s: _over(s.joules, s.block_tokens), seed),
         phases_by=next((sample.phases_by for sample in ended if sample.phases_by), None),
@@ -213,5 +230,6 @@ def _with_gaps(group: Group) -> Group:
         gaps.append("seconds a token are taken from the time of receiving, as the client saw it")
     if group.extra_billed is None:
         gaps.append("extra billed tokens: not reported")
-    gaps.append("draft, verification and overhead apart: a round is timed as a whole")
+    if group.predicted.verify is None:
+        gaps.append("draft, verification and overhead apart: the endpoint times a round as a whole")
     return replace(group, not_measured=tuple(gaps))

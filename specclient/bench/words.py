@@ -39,6 +39,9 @@ ROWS = (
     Row("prefill", "prefill", "s"),
     Row("decode", "decode", "s"),
     Row("a validated token", "per_token", "ms", 1000.0, gain="decode_gain"),
+    Row("  of that draft", "draft", "ms", 1000.0),
+    Row("  verification", "verify", "ms", 1000.0),
+    Row("  overhead", "overhead", "ms", 1000.0),
     Row("throughput", "throughput", "tokens/s"),
     Row("energy a token", "joules_per_token", "J"),
 )

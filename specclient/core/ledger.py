@@ -208,9 +208,7 @@ def capability(facts: EndpointFacts) -> str:
 
 
 def _engine_usage(stats: Any) -> Usage:
-    return Usage(
-        prompt=stats.prompt_tokens, completion=stats.completion_tokens, cached=stats.cached_tokens
-    )
+    return Usage(prompt=stats.prompt_tokens, completion=stats.completion_tokens, cached=stats.cached_tokens)
 
 
 def _engine_prediction(plan: Plan, stats: Any) -> PredictionReport:
@@ -239,5 +237,7 @@ def _engine_speculation(stats: Any) -> Speculation:
         accepted_draft_tokens=accepted,
         mean_acceptance_length=1 + accepted / passes if passes else None,
         by_source={name: (tried, hits) for name, (tried, hits) in stats.by_source.items()},
+        draft_seconds=stats.drafting / NANOSECONDS,
+        verify_seconds=stats.verifying / NANOSECONDS,
         inactive_reason=stats.speculation_inactive,
     )

@@ -131,6 +131,7 @@ def samples(gain: float, *, cases: int = 4, repeats: int = 5, **fields: object) 
                     accepted=80 if arm == "with" else None, rejected=20 if arm == "with" else None,
                     extra_billed=20 if arm == "with" else None, outcome="local" if arm == "with" else "none",
                     block_seconds=seconds, block_tokens=101, joules=50.0,
+                    draft_seconds=seconds * 0.1, verify_seconds=seconds * 0.6,
                 )  # fmt: skip
                 found.append(replace(sample, **fields))  # type: ignore[arg-type]
     return found
@@ -160,7 +161,10 @@ def test_the_figures_of_a_group() -> None:
     assert group.predicted.joules_per_token.value == pytest.approx(50 / 101)
     assert group.without.per_token is not None
     assert group.without.per_token.value == pytest.approx(0.008, rel=0.06)
-    assert group.not_measured == ("draft, verification and overhead apart: a round is timed as a whole",)
+    for name, share in (("draft", 0.1), ("verify", 0.6), ("overhead", 0.1)):
+        part = getattr(group.predicted, name)
+        assert part.value == pytest.approx(group.predicted.per_token.value * share / 0.8)  # type: ignore[union-attr]
+    assert group.not_measured == ()
 
 
 def test_little_evidence_is_called_so() -> None:
@@ -178,12 +182,15 @@ def test_a_withheld_prediction_proves_nothing() -> None:
 
 
 def test_what_was_not_reported_is_said_and_is_no_zero() -> None:
-    (group,) = summarise(samples(2.0, decode=None, prefill=None, queue=None, accepted=None, receive=0.5))
+    (group,) = summarise(
+        samples(2.0, decode=None, prefill=None, queue=None, accepted=None, receive=0.5, verify_seconds=None)
+    )
     assert group.predicted.decode is None
     assert group.acceptance_rate is None
     text = "; ".join(group.not_measured)
     assert "decode: the endpoint does not report it" in text
     assert "as the client saw it" in text
+    assert "overhead apart" in text
 
 
 def test_an_interrupted_file_goes_on_and_a_strange_one_is_refused(tmp_path: Path) -> None:
