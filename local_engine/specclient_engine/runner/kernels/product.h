@@ -59,7 +59,8 @@ static inline __attribute__((always_inline)) void multiply_int8(
             fetch(ahead, s);
             for (int r = 0; r < rows; r++) {
                 __m512i a = _mm512_set1_epi32(*(const int32_t *)(x + r * stride + 4 * s));
-                for (int v = 0; v < VECTORS; v++) sum[r][v] = _mm512_dpbusd_epi32(sum[r][v], w[v], a);
+                for (int v = 0; v < VECTORS; v++)
+                    __asm__("vpdpbusd %2, %1, %0" : "+v"(sum[r][v]) : "v"(w[v]), "v"(a));
             }
         }
         for (int r = 0; r < rows; r++) {
