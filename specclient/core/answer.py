@@ -94,19 +94,25 @@ class Answer:
         if self.done:  # in one block with [DONE], and no part of the answer
             return None
         self._timeline.frame()
+        if type(obj) is not dict:
+            raise APIResponseValidationError(
+                "The stream holds JSON that is not an object.", partial=self.text
+            )
         choices = obj.get("choices")
-        if not choices:
-            if (error := embedded_error(obj, self.headers)) is not None:
-                error.partial = self.text
-                raise error
-        elif "delta" not in choices[0] and "message" in choices[0]:
+        if not choices or type(choices) is not list or type(choices[0]) is not dict:
+            choices = _objects(choices)
+            obj = {**obj, "choices": choices}
+        if not choices or "error" in obj or "error" in choices[0]:
+            self._refuse_error(obj)
+        if choices and "delta" not in choices[0] and "message" in choices[0]:
             obj = _as_chunk(obj)
             choices = obj["choices"]
         if not self._first:
             self._first = obj
         finished = bool(self._finish)
-        for choice in choices or ():
-            self._choice(choice)
+        for choice in choices:
+            if type(choice) is dict:
+                self._choice(choice)
         if obj.get("usage") or finished or self._finish or not (obj.keys() <= _PLAIN_KEYS):
             self._reader.event(obj)
             self._last = {**self._last, **{k: v for k, v in obj.items() if v is not None}}
@@ -118,9 +124,14 @@ class Answer:
         out, self._held = self._held, obj
         return out
 
+    def _refuse_error(self, obj: Mapping[str, Any]) -> None:
+        if (error := embedded_error(obj, self.headers)) is not None:
+            error.partial = self.text
+            raise error
+
     def _choice(self, choice: dict[str, Any]) -> None:
         delta = choice.get("delta")
-        if delta:
+        if delta and type(delta) is dict:
             content = delta.get("content")
             if content:
                 if type(content) is not str:
@@ -128,23 +139,23 @@ class Answer:
                 if content:
                     if self._given:
                         content = delta["content"] = self._after_given(content)
-                    if choice.get("index"):
-                        self.has_other_content = True
-                    else:
-                        self._pieces.append(content)
-                    self.has_content = True
-                    self._timeline.content()
+                    self._text(choice, content)
             if not content:
                 self._other(delta)
-        elif text := choice.get("text"):  # the completions API
-            if not choice.get("index"):
-                self._pieces.append(text)
-            self.has_content = True
-            self._timeline.content()
+        elif (text := choice.get("text")) and type(text) is str:  # the completions API
+            self._text(choice, text)
         if reason := choice.get("finish_reason"):
-            self._finish[choice.get("index") or 0] = reason
+            self._finish[_index(choice)] = str(reason)
             if self.finished:
                 self.wire.finished()
+
+    def _text(self, choice: dict[str, Any], text: str) -> None:
+        if choice.get("index"):
+            self.has_other_content = True
+        else:
+            self._pieces.append(text)
+        self.has_content = True
+        self._timeline.content()
 
     def _other(self, delta: Mapping[str, Any]) -> None:
         for key in _OTHER_CONTENT:
@@ -196,14 +207,16 @@ class Answer:
         if not isinstance(obj.get("choices"), list):
             raise APIResponseValidationError("The endpoint's answer has no choices.")
         for choice in obj["choices"]:
+            if not isinstance(choice, dict):
+                continue
             message = choice.get("message")
-            if isinstance(message, dict) and isinstance(message.get("content"), list):
+            if isinstance(message, dict) and isinstance(message.get("content"), list | dict):
                 _split_parts(message, message["content"])
             text = message.get("content") if isinstance(message, dict) else choice.get("text")
-            if text and not choice.get("index"):
+            if isinstance(text, str) and not choice.get("index"):
                 self._pieces.append(text)
             if choice.get("finish_reason"):
-                self._finish[choice.get("index") or 0] = choice["finish_reason"]
+                self._finish[_index(choice)] = str(choice["finish_reason"])
         self._reader.event(obj)
         self._first = self._last = obj
         self.done = self.over = True
@@ -223,17 +236,27 @@ class Answer:
         merged = {**self._first, **self._last}
         usage = reading.usage
         return ResponseFacts(
-            id=_text(merged.get("id")),
-            model=_text(merged.get("model")),
+            id=_string(merged.get("id")),
+            model=_string(merged.get("model")),
             finish_reasons=self.finish_reasons,
             input_tokens=usage.prompt,
             output_tokens=usage.completion,
             cached_tokens=usage.cached,
             reasoning_tokens=usage.reasoning,
-            service_tier=_text(merged.get("service_tier")),
-            system_fingerprint=_text(merged.get("system_fingerprint")),
+            service_tier=_string(merged.get("service_tier")),
+            system_fingerprint=_string(merged.get("system_fingerprint")),
             output=({"role": "assistant", "content": self.text},) if self._pieces else (),
         )
+
+
+def _objects(choices: Any) -> list[Any]:
+    """The objects among what should be a list of choices."""
+    return [choice for choice in choices if type(choice) is dict] if type(choices) is list else []
+
+
+def _index(choice: Mapping[str, Any]) -> int:
+    index = choice.get("index")
+    return index if isinstance(index, int) else 0
 
 
 def _choices_wanted(body: Mapping[str, Any]) -> int:
@@ -241,7 +264,7 @@ def _choices_wanted(body: Mapping[str, Any]) -> int:
     return n if isinstance(n, int) and n > 0 else 1
 
 
-def _text(value: object) -> str | None:
+def _string(value: object) -> str | None:
     return None if value is None else str(value)
 
 
@@ -252,7 +275,8 @@ def _split_parts(holder: dict[str, Any], parts: Any) -> str:
     """
     text: list[str] = []
     reasoning: list[str] = []
-    for part in parts if isinstance(parts, list) else ():
+    parts = parts if isinstance(parts, list) else [parts]
+    for part in parts:
         if isinstance(part, str):
             text.append(part)
         elif isinstance(part, dict) and isinstance(part.get("text"), str):
@@ -260,7 +284,7 @@ def _split_parts(holder: dict[str, Any], parts: Any) -> str:
         elif isinstance(part, dict) and "thinking" in part:
             inner = part["thinking"]
             pieces = inner if isinstance(inner, list) else [inner]
-            reasoning += [p.get("text", "") if isinstance(p, dict) else str(p) for p in pieces]
+            reasoning += [str(p.get("text", "")) if isinstance(p, dict) else str(p) for p in pieces]
     content = "".join(text)
     holder.update(content=content, content_parts=parts)
     if reasoning:
@@ -273,5 +297,6 @@ def _as_chunk(obj: dict[str, Any]) -> dict[str, Any]:
     choices = [
         {**{k: v for k, v in choice.items() if k != "message"}, "delta": choice.get("message") or {}}
         for choice in obj["choices"]
+        if isinstance(choice, dict)
     ]
     return {**obj, "object": "chat.completion.chunk", "choices": choices}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
+from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import quote
 
 from specclient.core.http import Send, safe_request
 from specclient.core.retry import retry_after
@@ -12,6 +15,7 @@ from specclient.errors import APIError, APIStatusError, status_error
 
 MASK = "**********"
 _SHOWN = 500
+_CUT_FROM = 12
 _TEXT_SCRUBBED_FROM = 24
 """Texts of the request of at least this length are taken out of a server's message that quotes them."""
 
@@ -23,13 +27,17 @@ class Scrubber:
     """Takes a key, and texts of the request, out of what a server says."""
 
     def __init__(self, key: str | None, request: Mapping[str, Any] | None = None) -> None:
-        self._secrets = [key] if key and len(key) >= 4 else []
+        self._secrets = _spellings(key) if key and len(key) >= 4 else []
         self._request = request
+
+    def _masked(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, MASK)
+        return _without_beginning(text, self._secrets[0]) if self._secrets else text
 
     def message(self, text: str) -> str:
         """A server's sentence, fit to be shown."""
-        for secret in self._secrets:
-            text = text.replace(secret, MASK)
+        text = self._masked(text)
         for content in sorted(set(_texts(self._request)), key=len, reverse=True):
             if len(content) >= _TEXT_SCRUBBED_FROM and content in text:
                 text = text.replace(content, "[…]")
@@ -38,9 +46,7 @@ class Scrubber:
     def value(self, value: Any) -> Any:
         """A JSON value without the key."""
         if isinstance(value, str):
-            for secret in self._secrets:
-                value = value.replace(secret, MASK)
-            return value
+            return self._masked(value)
         if isinstance(value, dict):
             return {self.value(k): self.value(v) for k, v in value.items()}
         return [self.value(item) for item in value] if isinstance(value, list) else value
@@ -53,6 +59,29 @@ class Scrubber:
         error.message = self.message(error.message)
         error.args = (error.message,)
         error.body = self.value(error.body)
+        error.code, error.param, error.type = map(self.value, (error.code, error.param, error.type))
+        if isinstance(error, APIStatusError):
+            error.headers = self.headers(error.headers)
+
+
+def _spellings(key: str) -> list[str]:
+    """The key, and how it looks in a URL, in base64 and in JSON that was put into a string."""
+    as_url, as_json = quote(key, safe=""), json.dumps(key)[1:-1]
+    encoded = b64encode(key.encode()).decode()
+    return list(dict.fromkeys((key, as_url, encoded, as_json, as_json.replace("/", "\\/"))))
+
+
+def _without_beginning(text: str, key: str) -> str:
+    """`text` without the beginning of a key that was cut. The few letters that name its kind stay."""
+    shortest = max(_CUT_FROM, len(key) // 2)
+    begin = text.find(key[:shortest]) if len(key) > shortest else -1
+    while begin >= 0:
+        end = begin + shortest
+        while end < len(text) and end - begin < len(key) and text[end] == key[end - begin]:
+            end += 1
+        text = text[:begin] + MASK + text[end:]
+        begin = text.find(key[:shortest], begin + len(MASK))
+    return text
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -75,8 +104,6 @@ def error_of_status(
     status: int, headers: Mapping[str, str], text: str, send: Send, scrub: Scrubber, provider: str
 ) -> APIStatusError:
     """The error for a response of status 400 or above (or a redirect that was not followed)."""
-    import json
-
     try:
         body: Any = json.loads(text)
     except ValueError:
@@ -97,13 +124,38 @@ def error_of_status(
     )
 
 
+_WORDS = ("message", "msg", "error_msg")
+_CODES = ("code", "status", "status_code", "error_code")
+_ALL_IS_WELL = (0, 200, "0", "200", "ok", "success")
+
+
+def error_in(obj: Mapping[str, Any]) -> Any:
+    """What an answer's object says of an error, in the forms that servers use inside a 200; else None.
+
+    `{"error": …}`, the same inside a choice (OpenRouter), vLLM's older `{"object": "error", …}`, FastAPI's
+    `{"detail": …}`, and a bare message with a code.
+    """
+    if obj.get("error"):
+        return obj["error"]
+    choices = obj.get("choices")
+    if choices and isinstance(choices, list):
+        return next((c["error"] for c in choices if isinstance(c, Mapping) and c.get("error")), None)
+    if obj.get("object") == "error":
+        return obj
+    if obj.get("usage") is not None:
+        return None
+    if obj.get("detail") and isinstance(obj["detail"], str | list):
+        return obj
+    code = next((obj[name] for name in _CODES if obj.get(name) is not None), 0)
+    words = any(obj.get(name) and isinstance(obj[name], str) for name in _WORDS)
+    return obj if words and code not in _ALL_IS_WELL else None
+
+
 def embedded_error(obj: Mapping[str, Any], headers: Mapping[str, str]) -> APIError | None:
-    """The error inside a 200: `{"error": …}`, or vLLM's older `{"object": "error", …}`; else None."""
-    detail = obj.get("error")
-    if not detail:
-        if obj.get("object") != "error":
-            return None
-        detail = obj
+    """The error inside a 200 (see `error_in`), else None."""
+    detail = error_in(obj)
+    if detail is None:
+        return None
     said = _said({"error": detail})
     fields = detail if isinstance(detail, dict) else {}
     code = next(

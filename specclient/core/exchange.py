@@ -115,7 +115,7 @@ class Body:
         except ValueError as error:
             raise APIResponseValidationError(f"The stream cannot be read: {error}.") from None
         objects: list[Any] = []
-        for _, data in events:
+        for name, data in events:
             try:
                 value = from_json(data)
             except ValueError:
@@ -124,6 +124,8 @@ class Body:
                 except APIResponseValidationError as error:
                     self.fault = error  # raised at the next read: what came before it is given first
                     return objects
+            if name == "error" and value is not DONE and not (isinstance(value, dict) and value.get("error")):
+                value = {"error": value}
             if value is DONE or isinstance(value, dict):
                 objects.append(value)
         return objects

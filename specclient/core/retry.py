@@ -45,7 +45,7 @@ def retryable(error: BaseException) -> bool:
     if isinstance(error, APIStatusError):
         if error.retry_after is not None and error.retry_after > RETRY_AFTER_CAP:
             return False
-        asked = error.headers.get("x-should-retry")
+        asked = error.headers.get("x-should-retry", "").strip().lower()
         if asked in ("true", "false"):
             return asked == "true"
         return error.status_code in (408, 409, 429) or error.status_code >= 500

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from specclient import tracing
 from specclient.core import account
-from specclient.core.errors import request_id
+from specclient.core.errors import error_in, request_id
 from specclient.core.plan import Plan
 from specclient.core.timeline import NANOSECONDS, Timeline
 from specclient.middleware.context import KEY
@@ -62,7 +62,7 @@ class Answer:
         self.model = data.get("model") or self.model
         self.service_tier = data.get("service_tier") or self.service_tier
         self.system_fingerprint = data.get("system_fingerprint") or self.system_fingerprint
-        self.error = self.error or bool(data.get("error"))
+        self.error = self.error or error_in(data) is not None
         self.has_report = self.has_report or KEY in data
         kind: Literal["answer", "reasoning"] | None = None
         for choice in data.get("choices") or ():
