@@ -24,10 +24,11 @@ class Model(BaseModel):
 
     def to_dict(self, *, mode: str = "json", exclude_unset: bool = True, **options: Any) -> dict[str, Any]:
         """As a dict that holds only what came."""
-        return self.model_dump(mode=mode, exclude_unset=exclude_unset, **options)
+        return self.model_dump(mode=mode, exclude_unset=exclude_unset, **{"warnings": False, **options})
 
     def to_json(self, *, indent: int | None = 2, exclude_unset: bool = True, **options: Any) -> str:
         """As JSON that holds only what came."""
+        options = {"warnings": False, **options}  # an odd value was kept on purpose
         return self.model_dump_json(indent=indent, exclude_unset=exclude_unset, **options)
 
 

@@ -20,7 +20,16 @@ from typing import Any, Literal
 from specclient.client.stream import AsyncStream, Stream
 from specclient.errors import SpecclientError
 from specclient.report import Report
-from specclient.types import ChatCompletion, ChatCompletionChunk, parse
+from specclient.types import (
+    ChatCompletion,
+    ChatCompletionChunk,
+    ChoiceDelta,
+    ChoiceLogprobs,
+    ChunkChoice,
+    Function,
+    ToolCallDelta,
+    parse,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +98,15 @@ class _ChoiceState:
     logprobs: list[Any] = field(default_factory=list)
     finish_reason: str | None = None
 
-    def tool(self, delta: Any) -> tuple[int, _Tool]:
+    def tool(self, delta: ToolCallDelta) -> tuple[int, _Tool]:
         """The tool call that a delta belongs to.
 
         Where the index is missing: a known id is that call, a new id or a function's name begins another
         one, and anything else goes on with the last.
         """
         index = delta.index
-        name = delta.function.name if delta.function is not None else None
-        if index is None:
+        name = delta.function.name if isinstance(delta.function, Function) else None
+        if not isinstance(index, int):
             same = [place for place, tool in self.tools.items() if delta.id and tool.id == delta.id]
             if same:
                 index = same[0]
@@ -125,53 +134,49 @@ class Accumulator:
                 self._head[name] = value
         self._usage = chunk.usage or self._usage
         self._report = chunk.specclient or self._report
-        events: list[Event] = []
-        for choice in chunk.choices or ():
-            events += self._choice(choice)
-        return [ChunkEvent(chunk, self), *events]
+        events: list[Event] = [ChunkEvent(chunk, self)]
+        for choice in chunk.choices if isinstance(chunk.choices, list) else ():
+            if isinstance(choice, ChunkChoice):  # what could not be read as one was kept as it came
+                events += self._choice(choice)
+        return events
 
-    def _choice(self, choice: Any) -> list[Event]:
-        state = self._choices.setdefault(choice.index or 0, _ChoiceState())
+    def _choice(self, choice: ChunkChoice) -> list[Event]:
+        index = choice.index if isinstance(choice.index, int) else 0
+        state = self._choices.setdefault(index, _ChoiceState())
         delta = choice.delta
         events: list[Event] = []
-        if delta is not None:
-            state.role = delta.role or state.role
-            if delta.content:
-                state.content += delta.content
-                events.append(TextEvent("content.delta", delta.content, state.content))
-            if delta.refusal:
-                state.refusal += delta.refusal
-                events.append(TextEvent("refusal.delta", delta.refusal, state.refusal))
-            if delta.reasoning_content:
-                state.reasoning += delta.reasoning_content
-            for part in delta.tool_calls or ():
-                events += self._tool(state, part)
-        if choice.logprobs is not None and choice.logprobs.content:
+        if isinstance(delta, ChoiceDelta):
+            state.role = _string(delta.role) or state.role
+            if content := _string(delta.content):
+                state.content += content
+                events.append(TextEvent("content.delta", content, state.content))
+            if refusal := _string(delta.refusal):
+                state.refusal += refusal
+                events.append(TextEvent("refusal.delta", refusal, state.refusal))
+            state.reasoning += _string(delta.reasoning_content)
+            for part in delta.tool_calls if isinstance(delta.tool_calls, list) else ():
+                if isinstance(part, ToolCallDelta):
+                    events += self._tool(state, part)
+        if isinstance(choice.logprobs, ChoiceLogprobs) and isinstance(choice.logprobs.content, list):
             state.logprobs += choice.logprobs.content
         if choice.finish_reason and state.finish_reason is None:
             state.finish_reason = choice.finish_reason
             events += self._finished(state)
         return events
 
-    def _tool(self, state: _ChoiceState, part: Any) -> list[Event]:
+    def _tool(self, state: _ChoiceState, part: ToolCallDelta) -> list[Event]:
         index, tool = state.tool(part)
-        tool.id = part.id or tool.id
-        tool.type = part.type or tool.type
-        if part.function is None:
+        tool.id = _string(part.id) or tool.id
+        tool.type = _string(part.type) or tool.type
+        if not isinstance(part.function, Function):
             return []
-        tool.name = tool.name or part.function.name or ""
-        if not part.function.arguments:
+        tool.name = tool.name or _string(part.function.name)
+        arguments = _string(part.function.arguments)
+        if not arguments:
             return []
-        tool.arguments += part.function.arguments
-        return [
-            ArgumentsEvent(
-                "tool_calls.function.arguments.delta",
-                tool.name,
-                index,
-                tool.arguments,
-                part.function.arguments,
-            )
-        ]
+        tool.arguments += arguments
+        kind: Literal["tool_calls.function.arguments.delta"] = "tool_calls.function.arguments.delta"
+        return [ArgumentsEvent(kind, tool.name, index, tool.arguments, arguments)]
 
     def _finished(self, state: _ChoiceState) -> list[Event]:
         events: list[Event] = []
@@ -212,6 +217,10 @@ class Accumulator:
         completion = parse(ChatCompletion, answer)
         completion.specclient = self._report
         return completion
+
+
+def _string(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _incomplete() -> SpecclientError:

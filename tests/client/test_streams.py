@@ -353,3 +353,10 @@ def test_a_repeated_stream_that_differs_is_an_error(door: SyncDoor, waits: list[
 def test_half_a_surrogate_pair(door: SyncDoor) -> None:
     door.server.play(sse(b'data: {"choices": [{"delta": {"content": "\\ud83d"}}]}\n\n', chunk("a"), finish()))
     assert door.text() == "\ud83da"
+
+
+@pytest.mark.parametrize("body", ["x", 5, [], [{"choices": []}], None, True])
+def test_json_that_is_no_object_instead_of_a_stream(door: SyncDoor, body: Any) -> None:
+    door.server.play(reply(body))
+    with pytest.raises(specclient.APIResponseValidationError):
+        door.read()
