@@ -54,42 +54,46 @@ typedef struct {
     _Alignas(64) float sums[MAX_HEAD / PANEL][ATTEND_ROWS][PANEL];
     _Alignas(64) uint8_t query[ATTEND_ROWS * MAX_HEAD * 4];
     _Alignas(64) uint8_t shares[ATTEND_ROWS * PANEL * 4];
-    float peak[ATTEND_ROWS], total[ATTEND_ROWS];
+    _Alignas(64) float total[ATTEND_ROWS][16];
+    float peak[ATTEND_ROWS];
     int32_t position[ATTEND_ROWS];
 } Attending;
 
-/* Softmax of one row over one panel, with a running maximum (FlashAttention, arXiv 2205.14135). */
+/* Softmax of one row over one panel, with a running maximum (FlashAttention, arXiv 2205.14135). The lanes
+ * of `total` are only added up at the end. */
 static void weigh(Attending *a, int row, int first, int kind, int parts) {
-    __m512 s[VECTORS], peak = _mm512_set1_ps(a->peak[row]);
+    __m512 s[VECTORS], total = _mm512_load_ps(a->total[row]);
     int seen = a->position[row] - first + 1;
     for (int v = 0; v < VECTORS; v++) {
+        s[v] = _mm512_load_ps(&a->scores[row][16 * v]);
+        if (seen >= PANEL) continue;
         int here = seen - 16 * v;
         __mmask16 mask = here >= 16 ? 0xffff : here <= 0 ? 0 : (__mmask16)((1 << here) - 1);
-        s[v] = _mm512_mask_load_ps(_mm512_set1_ps(-INFINITY), mask, &a->scores[row][16 * v]);
-        peak = _mm512_max_ps(peak, s[v]);
+        s[v] = _mm512_mask_mov_ps(_mm512_set1_ps(HIDDEN), mask, s[v]);
     }
-    float top = _mm512_reduce_max_ps(peak);
-    __m512 sum = _mm512_setzero_ps();
-    for (int v = 0; v < VECTORS; v++) {
-        __mmask16 mask = _mm512_cmp_ps_mask(s[v], _mm512_set1_ps(-INFINITY), _CMP_NEQ_OQ);
-        s[v] = _mm512_maskz_mov_ps(mask, exp16(_mm512_sub_ps(s[v], _mm512_set1_ps(top))));
-        sum = _mm512_add_ps(sum, s[v]);
-        if (kind == BFLOAT16)
-            _mm256_storeu_si256((__m256i *)(a->shares + row * PANEL * 2 + 32 * v), narrow16(s[v]));
-        else
-            _mm512_storeu_ps(a->shares + row * PANEL * 4 + 64 * v, s[v]);
-    }
-    if (top > a->peak[row]) {
-        __m512 shrink = exp16(_mm512_set1_ps(a->peak[row] - top));
-        a->total[row] *= _mm512_cvtss_f32(shrink);
+    __m512 peak = _mm512_max_ps(_mm512_max_ps(s[0], s[1]), _mm512_max_ps(s[2], s[3]));
+    float top = _mm512_reduce_max_ps(peak), before = a->peak[row];
+    if (top > before) {
+        __m512 shrink = exp16(_mm512_set1_ps(before - top));
+        total = _mm512_mul_ps(total, shrink);
         for (int p = 0; p < parts; p++)
             for (int v = 0; v < VECTORS; v++) {
                 float *at = &a->sums[p][row][16 * v];
                 _mm512_store_ps(at, _mm512_mul_ps(_mm512_load_ps(at), shrink));
             }
         a->peak[row] = top;
+    } else {
+        top = before;
     }
-    a->total[row] += _mm512_reduce_add_ps(sum);
+    for (int v = 0; v < VECTORS; v++) {
+        s[v] = exp16(_mm512_sub_ps(s[v], _mm512_set1_ps(top)));
+        total = _mm512_add_ps(total, s[v]);
+        if (kind == BFLOAT16)
+            _mm256_storeu_si256((__m256i *)(a->shares + row * PANEL * 2 + 32 * v), narrow16(s[v]));
+        else
+            _mm512_storeu_ps(a->shares + row * PANEL * 4 + 64 * v, s[v]);
+    }
+    _mm512_store_ps(a->total[row], total);
 }
 
 /* Attention of `count` query rows (rows of the pass by heads of one group) of one key/value head. */
@@ -105,8 +109,8 @@ static void attend(const Model *m, const Workspace *w, const Span *span, int ind
         memcpy(a->query + (int64_t)i * d * bytes, w->query + ((int64_t)from * m->heads + head) * wide * bytes,
                (size_t)d * bytes);
         a->position[i] = span->start + from - span->first_row;
-        a->peak[i] = -INFINITY;
-        a->total[i] = 0;
+        a->peak[i] = HIDDEN;
+        memset(a->total[i], 0, sizeof a->total[i]);
         for (int p = 0; p < parts; p++) memset(a->sums[p][i], 0, sizeof a->sums[p][i]);
     }
     int last = a->position[count - 1];
@@ -129,7 +133,7 @@ static void attend(const Model *m, const Workspace *w, const Span *span, int ind
     int mixed_stride = m->layers[0].output.inputs;
     for (int i = 0; i < count; i++) {
         float *out = w->mixed + (int64_t)(row + i / group) * mixed_stride + (kv_head * group + i % group) * d;
-        float by = 1.f / a->total[i];
+        float by = 1.f / _mm512_reduce_add_ps(_mm512_load_ps(a->total[i]));
         for (int j = 0; j < d; j++) out[j] = a->sums[j / PANEL][i][j % PANEL] * by;
     }
 }

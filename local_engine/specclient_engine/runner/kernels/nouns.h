@@ -20,7 +20,8 @@
 #define GROUP 64      /* activations that share an int8 scale */
 #define MAX_HEAD 256  /* widest head */
 #define ROW_BLOCK 96  /* rows of one task of a product */
-#define ATTEND_ROWS 48
+#define ATTEND_ROWS 48 /* query rows attended together */
+#define HIDDEN -1e30f  /* the score of a position that is not seen: its share is exactly zero */
 
 enum { FLOAT32 = 0, BFLOAT16 = 1, INT8 = 2 };
 enum { STORE = 0, ADD = 1, SWIGLU = 2 };
@@ -84,7 +85,7 @@ static int element_bytes(int kind) { return kind == FLOAT32 ? 4 : kind == BFLOAT
 
 /* e^x to about 1e-7 relative: 2^n * p(r), p the degree-6 Taylor polynomial on |r| <= ln 2 / 2. */
 static inline __m512 exp16(__m512 x) {
-    x = _mm512_max_ps(_mm512_min_ps(x, _mm512_set1_ps(88.f)), _mm512_set1_ps(-104.f));
+    x = _mm512_max_ps(_mm512_min_ps(x, _mm512_set1_ps(88.f)), _mm512_set1_ps(-110.f));
     __m512 n = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(1.44269504f)), 0);
     __m512 r = _mm512_fnmadd_ps(n, _mm512_set1_ps(0.693359375f), x);
     r = _mm512_fnmadd_ps(n, _mm512_set1_ps(-2.12194440e-4f), r);
@@ -105,10 +106,14 @@ static inline __m512 widen16(const uint16_t *source) {
 
 /* Round to the nearest even, as the framework's conversion does. */
 static inline __m256i narrow16(__m512 x) {
+#ifdef __AVX512BF16__
+    return (__m256i)_mm512_cvtneps_pbh(x);
+#else
     __m512i bits = _mm512_castps_si512(x);
     __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
     bits = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
     return _mm512_cvtepi32_epi16(_mm512_srli_epi32(bits, 16));
+#endif
 }
 
 static inline uint16_t narrow1(float x) {
