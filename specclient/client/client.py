@@ -226,10 +226,7 @@ def _chain(first: Target, config: Config) -> list[Target]:
             if name in names:
                 continue
             names.add(name)
-            if name == "local" and name not in config.targets:
-                chain.append(resolve_target(provider="local", config=config))
-            else:
-                chain.append(resolve_target(name, config=config))
+            chain.append(resolve_target(name, config=config))
     if first.on_unsupported == "local" and all(target.provider != "local" for target in chain):
         chain.append(resolve_target(provider="local", config=config))
     return chain

@@ -33,7 +33,8 @@ def resolve_target(
 
     `target` names one of the configuration (or is a Target, which is then only overlaid). Without it,
     `provider` or `base_url` describe one on the spot; else it is the configuration's default; else the
-    OpenAI variables of the environment. An argument that is None is taken as not given.
+    OpenAI variables of the environment. A target called `local` is the embedded engine where the
+    configuration has none of that name. An argument that is None is taken as not given.
     Raises ConfigError in one sentence that names the layer and the key.
     """
     config = config or load_config(env=env)
@@ -56,6 +57,8 @@ def resolve_target(
         if name in config.targets:
             table = config.targets[name]
             layers.append({k: (v, config.origins[f"{name}.{k}"]) for k, v in table.items()})
+        elif name == "local":  # the embedded engine needs no entry
+            layers.append({"provider": ("local", "default")})
         elif not (variables and "provider" in variables):
             origin = "argument target" if target else "default target"
             raise unknown_target(config, name, origin)

@@ -148,6 +148,13 @@ def test_what_is_wrong_is_said_in_one_sentence(write: Write, text: str, message:
     assert str(path) in str(caught.value) or "Target 'p'" in str(caught.value)
 
 
+def test_the_embedded_engine_needs_no_entry(write: Write, here: Path) -> None:
+    assert resolved("local").provider == "local"
+    write(FILE)
+    assert resolved("local").dtype == "float32"
+    assert resolved("local", {"SPECCLIENT_TARGETS__LOCAL__DTYPE": "int8"}).dtype == "int8"
+
+
 def test_unknown_targets(write: Write, here: Path) -> None:
     with pytest.raises(ConfigError, match="No configuration file was found, so there is no target prod"):
         resolved("prod")
