@@ -9,10 +9,11 @@ from benchmarks.oracle import Outcome, PieceTokenizer, replay
 from benchmarks.replay import CPU
 from specclient_engine.proposers import AcceptanceTable, build_proposer
 
-WORDS = (
-    "value total index buffer count result name path item parser token stream cache handler option state "
-    "config reader writer node child parent limit offset window table column record field entry queue"
-).split()
+WORDS = [
+    *("value", "total", "index", "buffer", "count", "result", "name", "path", "item", "parser", "token"),
+    *("stream", "cache", "handler", "option", "state", "config", "reader", "writer", "node", "child"),
+    *("parent", "limit", "offset", "window", "table", "column", "record", "field", "entry", "queue"),
+]
 
 
 def source(seed: int, functions: int = 12) -> str:
@@ -83,12 +84,16 @@ EDITS: dict[str, Callable[[str], str]] = {
 
 
 def run(
-    before: str, after: str, *, table: AcceptanceTable | None = None, prompt: str = "Edit this file.\n"
+    before: str,
+    after: str,
+    *,
+    table: AcceptanceTable | None = None,
+    tokenizer: PieceTokenizer | None = None,
 ) -> Outcome:
     """Replay one edit with the file as the prediction and the reference CPU curve."""
-    tokenizer = PieceTokenizer()
-    proposer = build_proposer(tokenizer.encode(prompt), [before], tokenizer, table=table)
-    return replay(proposer, tokenizer.encode(after), CPU)
+    ids = tokenizer or PieceTokenizer()
+    proposer = build_proposer(ids.encode("Edit this file.\n"), [before], ids, table=table)
+    return replay(proposer, ids.encode(after), CPU)
 
 
 def written_by(proposer_tokens: Sequence[int], target: Sequence[int]) -> int:

@@ -124,9 +124,9 @@ def test_other_token_boundaries_are_bridged_by_characters() -> None:
             return b" alpha_beta" if token_id == 500 else super().token_bytes(token_id)
 
     tokenizer = Merging()
-    text = "x = alpha_beta + gamma(delta)\nprint(x)\n"
+    text = "from math import pi\nx = alpha_beta + gamma(delta)\nprint(x)\n"
     proposer = build_proposer([], [text], tokenizer)
-    feed(proposer, [*tokenizer.encode("x ="), 500])
+    feed(proposer, [*tokenizer.encode("from math import pi\nx ="), 500])
     assert proposer.propose(4).tokens == tuple(tokenizer.encode(" + gamma(")[:4])
 
 

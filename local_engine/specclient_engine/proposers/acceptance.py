@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any
 
 from specclient_engine.proposers.blend import Blend
+from specclient_engine.proposers.memory import Memory
 from specclient_engine.proposers.priors import BLEND, RATES
 
 Key = tuple[str | int, ...]
@@ -37,15 +38,17 @@ class AcceptanceTable:
     """Rates by key; share one between requests to carry over what was learnt. Not thread-safe.
 
     `priors` maps keys of any length to rates that hold until something is observed; `blend` is learnt
-    beside the rates. None stands for what comes with the package.
+    beside the rates. None stands for what comes with the package. `memory` holds what was written in the
+    requests that share the table, and stays out of `to_dict`.
     """
 
-    __slots__ = ("_counts", "_priors", "blend")
+    __slots__ = ("_counts", "_priors", "blend", "memory")
 
     def __init__(self, priors: Mapping[Key, float] | None = None, blend: Blend | None = None) -> None:
         self._priors = _shipped_rates() if priors is None else dict(priors)
         self._counts: dict[Key, list[float]] = {}
         self.blend = Blend(BLEND) if blend is None else blend
+        self.memory = Memory()
 
     def rate(self, key: Key) -> float:
         """Estimated probability that a guess of this kind is right."""

@@ -77,6 +77,7 @@ class CompositeProposer:
     def _remember(self, token: int) -> None:
         self._history.append(token)
         self._contexts.learn(self._line, token)
+        self._table.memory.learn(self._line, token)
         self._line.push(token, self._flags(token))
 
     def propose(self, limit: int) -> Draft:
@@ -222,7 +223,9 @@ class _Drafting:
         known = len(votes)
         self._contest(votes)
         if not votes or self._table.rate(votes[0][1]) < SURE:
-            for token, kind, settled in self._contexts.guesses(self._line):
+            remembered = self._table.memory.guess(self._line)
+            guesses = self._contexts.guesses(self._line)
+            for token, kind, settled in guesses if remembered is None else [*guesses, remembered]:
                 votes.append((token, (kind, settled)))
         if not votes:
             return False

@@ -6,6 +6,8 @@ its latest successor and how often that was confirmed in a row.
 
 from __future__ import annotations
 
+from copy import copy
+
 from specclient_engine.proposers.vocabulary import BREAK, SPACED, WORD
 
 SHIFT = 20
@@ -14,29 +16,50 @@ KINDS = ("token", "indent", "shape")
 ANY_WORD = -1
 
 
+Successors = dict[int, list[int]]
+"""By context: its latest successor, how often that was confirmed in a row, whether it ever changed."""
+
+
+def note(known: Successors, context: int, token: int) -> None:
+    """`token` followed `context`."""
+    entry = known.get(context)
+    if entry is None:
+        known[context] = [token, 1, 0]
+    elif entry[0] == token:
+        entry[1] += 1
+    elif entry[1] > 1:
+        entry[1] = 1 if entry[1] < 4 else entry[1] // 2
+        entry[2] = 1
+    else:
+        entry[0], entry[2] = token, 1
+
+
+def settled(entry: list[int]) -> int:
+    """How far a successor may be relied on: 1..10."""
+    return min(entry[1], 5) * 2 - entry[2]
+
+
 class Line:
     """Where the output stands in its line.
 
-    `last` is the last token, `indent` the token of the line break before the line, `head` the line's
-    first token, `length` its tokens so far. The shape is the last two tokens with words taken as one.
+    `third`, `second` and `last` are the last tokens, `indent` the token of the line break before the
+    line, `head` the line's first token, `length` its tokens so far. The shape is the last two tokens
+    with words taken as one.
     """
 
-    __slots__ = ("_before", "_shape", "head", "indent", "last", "length")
+    __slots__ = ("_before", "_shape", "head", "indent", "last", "length", "second", "third")
 
     def __init__(self) -> None:
-        self.last = self.indent = self.head = self.length = 0
+        self.third = self.second = self.last = self.indent = self.head = self.length = 0
         self._shape = self._before = 0
 
     def copy(self) -> Line:
         """An independent copy."""
-        line = Line()
-        line.last, line.indent, line.head, line.length = self.last, self.indent, self.head, self.length
-        line._shape, line._before = self._shape, self._before
-        return line
+        return copy(self)
 
     def push(self, token: int, flags: int) -> None:
         """Go on by one token with its `Vocabulary` flags."""
-        self.last = token
+        self.third, self.second, self.last = self.second, self.last, token
         if not flags & WORD:
             self._before, self._shape = self._shape, token
         elif flags & SPACED or self._shape != ANY_WORD:
@@ -61,27 +84,18 @@ class LineContexts:
     __slots__ = ("_maps",)
 
     def __init__(self) -> None:
-        self._maps: tuple[dict[int, list[int]], ...] = tuple({} for _ in KINDS)
+        self._maps: tuple[Successors, ...] = tuple({} for _ in KINDS)
 
     def learn(self, line: Line, token: int) -> None:
         """`token` followed `line`."""
         for known, key in zip(self._maps, line.keys(), strict=True):
-            entry = known.get(key)
-            if entry is None:
-                known[key] = [token, 1, 0]
-            elif entry[0] == token:
-                entry[1] += 1
-            elif entry[1] > 1:
-                entry[1] = 1 if entry[1] < 4 else entry[1] // 2
-                entry[2] = 1
-            else:
-                entry[0], entry[2] = token, 1
+            note(known, key, token)
 
     def guesses(self, line: Line) -> list[tuple[int, str, int]]:
-        """(token, kind of context, how settled its successor is: 1..10) for each context seen before."""
+        """(token, kind of context, how settled it is: 1..10) for each context seen before."""
         found = []
         for kind, known, key in zip(KINDS, self._maps, line.keys(), strict=True):
             entry = known.get(key)
             if entry is not None:
-                found.append((entry[0], kind, min(entry[1], 5) * 2 - entry[2]))
+                found.append((entry[0], kind, settled(entry)))
         return found

@@ -102,12 +102,12 @@ class TextFollower:
     def follow(self, token: int, output: Sequence[int]) -> None:
         """Follow one more output token (`output` ends with it)."""
         known = self.known
-        held = known.lost == 0
+        held, run = known.lost == 0, known.run
         edit = known.follow(token, output)
         if self._window is not None:
             self._follow_window(self._window, token, output)
         if held and known.lost and (self._window is None or self._window.stream.lost):
-            self._rejoin(self._starts[known.anchor], token)
+            self._rejoin(self._starts[known.anchor], token, run)
         learnt = edit is not None and self._learn(edit, output)
         if not self._rewrites.rules or known.lost:
             return
@@ -118,14 +118,14 @@ class TextFollower:
 
     def _follow_window(self, window: Window, token: int, output: Sequence[int]) -> None:
         stream = window.stream
-        cursor, held = stream.cursor, stream.lost == 0
+        cursor, held, run = stream.cursor, stream.lost == 0, stream.run
         stream.follow(token, output)
         if not held or cursor >= len(window.ends):
             return
         rule = window.rules[cursor]
         if stream.lost:
             if rule is None:
-                self._rejoin(window.source(cursor), token)
+                self._rejoin(window.source(cursor), token, run)
             elif self._rewrites.record(rule, hit=False, source_held=not self.known.lost):
                 self._window = None
             return
@@ -136,14 +136,14 @@ class TextFollower:
         if window.ends[-1] < len(self._text) and len(stream.tokens) - stream.cursor < RENEW:
             self._open_window(window.ends[cursor], stream.run, needed=self.known.lost > 0)
 
-    def _rejoin(self, start: int, token: int) -> None:
+    def _rejoin(self, start: int, token: int, run: int) -> None:
         """If `token` writes the characters at `start` in other tokens, go on by characters after it."""
         try:
             written = self._tokenizer.token_bytes(token).decode()
         except UnicodeDecodeError:
             return
         if written and self._text.startswith(written, start):
-            self._open_window(start + len(written), 0)
+            self._open_window(start + len(written), run)
 
     def _learn(self, edit: TokenEdit, output: Sequence[int]) -> bool:
         start, end = self._starts[edit.old_start], self._starts[edit.old_end]

@@ -102,7 +102,7 @@ class Rewrites:
             tail += 1
         removed = "".join(old[head : len(old) - tail])
         written = "".join(new[head : len(new) - tail])
-        if "\n" in removed or "\n" in written or not any(c.isalnum() for c in removed):
+        if {"\n", "\r"} & set(removed + written) or not any(c.isalnum() for c in removed):
             return False
         if len(removed) < 3 or max(len(removed), len(written)) > LONGEST_RULE:
             return False
