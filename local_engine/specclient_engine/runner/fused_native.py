@@ -18,7 +18,6 @@ from .weights import LayerWeights, ModelShape, WeightFiles
 PANEL = 64
 GROUP = 64
 KINDS = {"float32": 0, "bfloat16": 1, "int8": 2}
-_SLICE = 1 << 13
 
 
 class _Matrix(Structure):
@@ -169,7 +168,7 @@ class NativeRunner(FusedRunner):
     def _matrix(self, weight: torch.Tensor, bias: torch.Tensor | None) -> _Matrix:
         outputs = _up(len(weight), PANEL)
         made = _Matrix(outputs=len(weight), inputs=_up(weight.shape[1], PANEL))
-        panels, scale = pack(weight, self.kind)
+        panels, scale = pack(self._library, weight, self.kind)
         made.panels = self._keep(panels)
         if scale is not None:
             made.scale = self._keep(scale)
@@ -231,7 +230,7 @@ class NativeRunner(FusedRunner):
 
 def multiply(library: ctypes.CDLL, weight: torch.Tensor, kind: str, rows: int) -> Callable[[], None]:
     """One product of `rows` rows with `weight`, ready to be run and timed; sizes are whole panels."""
-    panels, scale = pack(weight, kind)
+    panels, scale = pack(library, weight, kind)
     outputs, inputs = weight.shape
     x, operand, scales, offsets = (torch.zeros(rows, inputs) for _ in range(4))
     out, stages = torch.zeros(rows, outputs), torch.zeros(PANEL)
@@ -257,29 +256,27 @@ def multiply(library: ctypes.CDLL, weight: torch.Tensor, kind: str, rows: int) -
     return run
 
 
-def pack(weight: torch.Tensor, kind: str) -> tuple[torch.Tensor, torch.Tensor | None]:
+def pack(library: ctypes.CDLL, weight: torch.Tensor, kind: str) -> tuple[torch.Tensor, torch.Tensor | None]:
     """The matrix `[outputs, inputs]` as panels of 64 outputs by steps of 4 bytes; int8 with its scales.
 
     int8 is symmetric with one scale an output, stored with 128 added.
     """
-    outputs, inputs = _up(weight.shape[0], PANEL), _up(weight.shape[1], PANEL)
+    weight = (weight if weight.dtype == torch.bfloat16 else weight.float()).contiguous()
+    outputs, inputs = (_up(size, PANEL) for size in weight.shape)
     size = {"float32": 4, "bfloat16": 2, "int8": 1}[kind]
-    steps = inputs * size // 4
-    panels = torch.empty(outputs // PANEL, steps, PANEL, dtype=torch.int32)
-    scales = torch.zeros(outputs) if kind == "int8" else None
-    for first in range(0, outputs, _SLICE):
-        part = weight[first : first + _SLICE].float()
-        rows = min(_SLICE, outputs - first)
-        part = torch.nn.functional.pad(part, (0, inputs - part.shape[1], 0, rows - part.shape[0]))
-        if scales is not None:
-            scale = part.abs().amax(dim=1).clamp_min_(1e-12) / 127
-            scales[first : first + rows] = scale
-            narrow = part.div_(scale[:, None]).round_().add_(128).to(torch.uint8)
-        else:
-            narrow = part.to(getattr(torch, kind))
-        words = narrow.view(torch.int32).view(rows // PANEL, PANEL, steps)
-        panels[first // PANEL : (first + rows) // PANEL] = words.transpose(1, 2)
-    return panels, scales
+    panels = torch.empty(outputs, inputs * size, dtype=torch.uint8)
+    scale = torch.empty(outputs) if kind == "int8" else None
+    library.pack(
+        c_void_p(weight.data_ptr()),
+        weight.dtype == torch.bfloat16,
+        KINDS[kind],
+        *weight.shape,
+        inputs,
+        c_void_p(panels.data_ptr()),
+        None if scale is None else c_void_p(scale.data_ptr()),
+        torch.get_num_threads(),
+    )
+    return panels, scale
 
 
 def _interleave(joint: torch.Tensor) -> torch.Tensor:

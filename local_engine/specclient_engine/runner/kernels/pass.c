@@ -1,5 +1,6 @@
 /* One pass of a Llama-shaped model on AVX-512. */
 #include "attention.h"
+#include "pack.h"
 #include <omp.h>
 
 static void embed(Stage *stage, const Model *m, const Workspace *w, const Pass *pass) {
@@ -69,4 +70,12 @@ void multiply(const Matrix *m, int32_t kind, const Workspace *w, const float *x,
         encode_rows((Stage *)stages, kind, w, x, rows, m->inputs);
         product((Stage *)stages + 1, kind, STORE, m, operand, rows, out, m->outputs);
     }
+}
+
+/* Packs a matrix of float32 or bfloat16 numbers; `scale` only for int8. */
+void pack(const uint8_t *weight, int32_t bf16, int32_t kind, int32_t outputs, int32_t width, int32_t inputs,
+          uint8_t *panels, float *scale, int32_t threads) {
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
+    for (int panel = 0; panel < round_up(outputs, PANEL) / PANEL; panel++)
+        pack_panel(weight, bf16, kind, outputs, width, inputs, panel, panels, scale);
 }
