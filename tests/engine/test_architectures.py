@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from engine_kit import Bench, oracle, tiny_model
+from engine_kit import Bench, RecordingRunner, oracle, tiny_model
 
 from specclient_engine import SamplingParams
 from specclient_engine.runner.base import Chunk
@@ -106,10 +106,13 @@ def test_a_model_that_cannot_go_back_runs_without_speculation_and_says_so(kind: 
     sizes, reason = STAYING[kind]
     model = tiny_model(kind, **sizes)
     truth = reference(model, PROMPT, 24)
-    bench = Bench(PlainRunner(model))
+    recording = RecordingRunner(PlainRunner(model))
+    bench = Bench(recording)
     bench.use(oracle(truth))
     answer = bench.ask(PROMPT, max_tokens=24, ignore_eos=True)
     assert answer.token_ids == truth
+    # A recurrent state takes a prompt quickly only as a whole.
+    assert recording.passes[0] == ((0, len(PROMPT), 1),)
     assert answer.stats.by_source == {}
     assert reason in str(answer.stats.speculation_inactive)
     bench.engine.close()

@@ -85,8 +85,7 @@ class DraftModelProposer:
         """`tokens` were appended to the output: what agrees with them stays in the cache."""
         agreed = agreement(self._drafted, tokens)
         self._model.economy.learn(self._tenths[: len(tokens)], agreed)
-        # The last drafted token was never an input.
-        self._cached = min(self._cached, len(self._tokens) + min(agreed, max(0, len(self._drafted) - 1)))
+        self._cached = min(self._cached, len(self._tokens) + agreed)
         self._tokens.extend(tokens)
         for token in tokens:
             self._sampler.append(token)
