@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from specclient.config import Config, Target, Timeout, load_config, resolve_target
+from specclient.config import Config, Target, Timeout, resolve_target
 from specclient.core import drive
 from specclient.core.destination import CallOptions, Destination
 from specclient.core.flow import Flow
@@ -63,7 +63,7 @@ class Local:
         return self._streamed(self.family.async_local_body(await drive.achunks(flow), flow))
 
     def _flow(self, transport: type[LocalTransport]) -> Flow:
-        config = load_config()
+        config = self.settings.config
         target = self._target(config)
         request = {key: value for key, value in self.asked.items() if key != "model" or not self.reasons}
         flow = Flow(

@@ -6,13 +6,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
 
 from specclient import tracing
-from specclient.config import Target
+from specclient.config import Config, Target, load_config
 from specclient.core.learned import Learned
 from specclient.core.plan import Plan, Policy, build_plan
 from specclient.core.timeline import Timeline
@@ -67,6 +67,11 @@ class Settings:
             json.dumps(options.overrides, sort_keys=True, default=str) if options.overrides else ""
         )
         self.active = True
+
+    @cached_property
+    def config(self) -> Config:
+        """The configuration, read at the first call that needs it: most never do."""
+        return load_config()
 
     def open(self, request: Any, family: Family) -> WrappedCall | Local | None:
         """What answers a request: a call over the network, the engine, or (None) nobody here."""

@@ -87,7 +87,7 @@ def start(config: Config) -> Iterator[Callable[..., Running]]:
 
     yield make
     for gateway in running:
-        gateway.stop()
+        gateway.stop()  # does nothing the second time
 
 
 @pytest.fixture

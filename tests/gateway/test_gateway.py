@@ -263,6 +263,31 @@ def test_the_embedded_engine_is_served_without_any_configuration(local: Running)
     assert refused.status_code == 400
 
 
+def test_a_client_that_leaves_stops_the_engine(
+    start: Callable[..., Running], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny = pytest.importorskip("tests.wrap.tiny", reason="the embedded engine's libraries are not installed")
+    from specclient_engine.handle import Handle
+
+    stopped = threading.Event()
+    cancel = Handle.cancel
+
+    def told(self: Handle) -> None:
+        stopped.set()
+        cancel(self)
+
+    monkeypatch.setattr(Handle, "cancel", told)
+    empty = tmp_path / "empty.toml"
+    empty.write_text("")
+    with tiny.tiny_engine(pause=0.02) as engine:
+        gateway = start(config=load_config(empty, env={}), engine=engine)
+        body = {"model": "local", "messages": [{"role": "user", "content": "x"}], "stream": True}
+        with gateway.client.stream("POST", "/chat/completions", json=body) as answer:
+            next(answer.iter_lines())
+        assert stopped.wait(10)
+        gateway.stop()
+
+
 def test_many_clients_at_once(gateway: Running, upstream: ScriptedServer) -> None:
     words = [scripted.chunk(f"w{number} ") for number in range(10)]
     upstream.respond = lambda _: scripted.sse(*words, scripted.finish())

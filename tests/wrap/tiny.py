@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from specclient_engine.cost import CostCurve
 from specclient_engine.proposers import build_proposer
 from specclient_engine.runner.plain import PlainRunner
 from specclient_engine.scheduler import SpeculationTools
-from tests.engine.engine_kit import ByteTokenizer, FullLength, tiny_model
+from tests.engine.engine_kit import ByteTokenizer, FullLength, RecordingRunner, tiny_model
 
 
 class TinyEngine(Engine):
@@ -31,8 +32,8 @@ class EndlessTokenizer(ByteTokenizer):
     eos_ids: frozenset[int] = frozenset()
 
 
-def tiny_engine() -> TinyEngine:
-    """Drafts from predictions, always in full length. Close it."""
+def tiny_engine(pause: float = 0.0) -> TinyEngine:
+    """Drafts from predictions, always in full length; `pause` are seconds before each pass. Close it."""
     tokenizer = EndlessTokenizer()
 
     def proposer(state: Any) -> Any:
@@ -40,4 +41,6 @@ def tiny_engine() -> TinyEngine:
         return build_proposer(request.prompt_ids, request.predictions, tokenizer)
 
     tools = SpeculationTools(proposer, FullLength(), CostCurve([1], [0.001]))
-    return TinyEngine(PlainRunner(tiny_model()), tokenizer, tools, prefill_chunk=16)
+    runner = RecordingRunner(PlainRunner(tiny_model()))
+    runner.before_forward = lambda: time.sleep(pause)
+    return TinyEngine(runner, tokenizer, tools, prefill_chunk=16)
