@@ -83,6 +83,15 @@ def test_separators_stop_what_may_be_copied() -> None:
     assert automaton.walker().upcoming(5) == [3]
 
 
+def test_what_the_text_holds_is_covered_and_what_it_does_not_is_not() -> None:
+    automaton = SuffixAutomaton(range(100))
+    assert automaton.covers(list(range(20, 60)), 8)
+    assert automaton.covers([*range(20, 60), 777, 778], 8)
+    assert not automaton.covers([*range(20, 40), *range(777, 787)], 8)
+    assert not automaton.covers(list(range(60, 20, -1)), 8)
+    assert automaton.covers([], 8)
+
+
 def test_states_grow_linearly_on_the_worst_texts() -> None:
     for text in ([7] * 4000, [0, 1] * 2000, list(range(4000)), [n % 97 for n in range(4000)]):
         assert SuffixAutomaton(text).states <= 2 * len(text)

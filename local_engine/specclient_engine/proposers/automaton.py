@@ -101,6 +101,14 @@ class SuffixAutomaton:
             length = self._length[state]
         return following[state][token], length + 1
 
+    def covers(self, tokens: Sequence[int], length: int) -> bool:
+        """Whether nine in ten of `tokens` lie in passages of `length` or more that the text holds."""
+        state = matched = covered = 0
+        for token in tokens:
+            state, matched = self.step(state, matched, token)
+            covered += 1 if matched > length else length if matched == length else 0
+        return covered >= 0.9 * len(tokens)
+
     def end_of(self, state: int) -> int:
         """Index just after a recent occurrence of the strings of `state`."""
         return self._recent[state]

@@ -64,20 +64,25 @@ class CompositeProposer:
         self._line = Line()
         self._output: list[int] = []
         self._ballots: list[Ballot] = []
-        for token in prompt:
-            self._remember(token)
+        self._read(prompt)
         for follower in self._followers:
-            self._history.append(SEPARATOR)
-            for token in follower.known.tokens:
-                self._history.append(token)
+            if not self._history.covers(follower.known.tokens, LONG):
+                self._read(follower.known.tokens)
+
+    def _read(self, tokens: Sequence[int]) -> None:
+        """Remember a text, and be ready for another to begin."""
+        for token in tokens:
+            self._remember(token)
         self._history.append(SEPARATOR)
         self._line = Line()
         self._line.push(SEPARATOR, BREAK)
 
-    def _remember(self, token: int) -> None:
+    def _remember(self, token: int, *, copied: bool = False) -> None:
+        """Take in one token; of what is `copied` steadily from a known text, the contexts know already."""
         self._history.append(token)
-        self._contexts.learn(self._line, token)
-        self._table.memory.learn(self._line, token)
+        if not copied:
+            self._contexts.learn(self._line, token)
+            self._table.memory.learn(self._line, token)
         self._line.push(token, self._flags(token))
 
     def propose(self, limit: int) -> Draft:
@@ -103,7 +108,7 @@ class CompositeProposer:
         self._score(tokens)
         for token in tokens:
             self._output.append(token)
-            self._remember(token)
+            self._remember(token, copied=any(text.known.run >= STEADY for text in self._followers))
             for follower in self._followers:
                 follower.follow(token, self._output)
         self._ballots = []
