@@ -84,8 +84,6 @@ def translated(error: Exception, wire: Wire, send: Send) -> Exception:
     """One of FAULTS as an error of ours."""
     if isinstance(error, LimitReached):
         return timed_out(error, send)
-    if isinstance(error, httpcore.PoolTimeout):
-        return timed_out(LimitReached("pool", wire.timeout.pool or 0.0), send)
     if isinstance(error, httpcore.TimeoutException):
         return timed_out(wire.reached(), send)
     if isinstance(error, httpcore.UnsupportedProtocol):

@@ -6,6 +6,7 @@ import asyncio
 import select
 import ssl
 import threading
+import weakref
 from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping
 from typing import Any, cast
 from weakref import WeakKeyDictionary
@@ -106,34 +107,42 @@ def _pool(**options: Any) -> httpcore.AsyncConnectionPool:
 
 
 class _Loop:
-    """The pools of one event loop, closed when the loop is.
+    """The pools of one event loop for one transport, closed with whichever of the two goes first.
 
     A loop's connections die with it, noisily. A suspended async generator holds the pools, so that
-    `loop.shutdown_asyncgens`, which `asyncio.run` calls, closes them while the loop still runs. The same
-    hook closes them when the transport is collected.
+    `loop.shutdown_asyncgens`, which `asyncio.run` calls, closes them while the loop still runs. When the
+    transport is collected first, they are closed by a task of the loop.
     """
 
-    def __init__(self, connect: Connect) -> None:
+    def __init__(self, transport: AsyncHttpTransport, connect: Connect) -> None:
         self.pools = Pools(connect, _pool)
+        running = weakref.ref(asyncio.get_running_loop())
+        self._dropped = weakref.finalize(transport, _close_later, running, self)
+        self._dropped.atexit = False
         self._keeper: AsyncGenerator[None, None] | None = None
 
     async def start(self) -> None:
         if self._keeper is None:
-            self._keeper = _keep(self.pools)
+            self._keeper = self._keep()
             await self._keeper.__anext__()
 
     async def close(self) -> None:
         if self._keeper is not None:
             await self._keeper.aclose()
-            self._keeper = None
+
+    async def _keep(self) -> AsyncGenerator[None, None]:
+        try:
+            yield
+        finally:
+            self._dropped.detach()
+            for pool in self.pools.take():
+                await pool.aclose()
 
 
-async def _keep(pools: Pools) -> AsyncGenerator[None, None]:
-    try:
-        yield
-    finally:
-        for pool in pools.take():
-            await pool.aclose()
+def _close_later(running: weakref.ref[asyncio.AbstractEventLoop], held: _Loop) -> None:
+    loop = running()
+    if loop is not None and not loop.is_closed():
+        loop.call_soon_threadsafe(lambda: loop.create_task(held.close()))
 
 
 async def _open(pools: Pools, send: Send, wire: Wire) -> AsyncHttpExchange:
@@ -177,7 +186,7 @@ class AsyncHttpTransport:
         running = asyncio.get_running_loop()
         with self._lock:
             if running not in self._loops:
-                self._loops[running] = _Loop(self._connect)
+                self._loops[running] = _Loop(self, self._connect)
             return self._loops[running]
 
     async def close(self) -> None:

@@ -120,6 +120,19 @@ def test_a_dropped_client_leaves_no_connection(server: ScriptedServer) -> None:
     server.wait_for(lambda s: s.open_connections == 0)
 
 
+def test_a_dropped_async_client_leaves_no_connection(server: ScriptedServer) -> None:
+    server.play(reply(completion()))
+
+    async def main() -> None:
+        client = specclient.AsyncClient(**arguments(server))
+        await client.chat.completions.create(messages=MESSAGES)
+        del client
+        gc.collect()
+        await asyncio.to_thread(server.wait_for, lambda s: s.open_connections == 0)
+
+    asyncio.run(main())
+
+
 def test_one_async_client_over_several_event_loops(server: ScriptedServer) -> None:
     client = specclient.AsyncClient(**arguments(server))
     server.respond = lambda r: sse(chunk("Hello"), finish()) if r.json.get("stream") else reply(completion())

@@ -142,6 +142,16 @@ def test_connect(door: SyncDoor) -> None:
     assert found.limit == "connect"
 
 
+def test_pool(door: SyncDoor) -> None:
+    door.make(max_connections=1)
+    door.server.play(stream(data(chunk("a")), Stall()))
+    opened = door.open()
+    assert next(iter(opened)).choices[0].delta.content == "a"
+    assert failed(door, only(pool=0.2), stream=False).limit == "pool"
+    assert failed(door, only(pool=30, total=0.2), stream=False).limit == "total"
+    opened.close()
+
+
 def test_what_timeout_takes() -> None:
     import httpx
 
