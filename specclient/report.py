@@ -191,6 +191,19 @@ class Usage(_Frozen):
     reasoning: int | None = None
 
 
+CHANGES = frozenset(
+    {
+        "length_raised",
+        "length_renamed",
+        "length_duplicate",
+        "reasoning_history",
+        "shape",
+        "stream_options_without_stream",
+    }
+)
+"""Codes of the notes about parameters that were not sent as they were given."""
+
+
 class Report(_Frozen):
     """The whole account of one call."""
 
@@ -206,3 +219,8 @@ class Report(_Frozen):
     economics: Economics | None = None
     notes: tuple[Reason, ...] = ()
     """Everything else that was mapped, withheld, refused or mistrusted on the way."""
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """Which parameters were not sent as they were given: codes of the notes that tell how."""
+        return tuple(note.code for note in self.notes if note.code in CHANGES)

@@ -144,12 +144,13 @@ class Ledger:
         self._failure = None if error is None else type(error).__name__
         self.report = self._over_all_targets(report)
         log.info(
-            "%s: %s, prediction %s, %d tries, %.3f s",
+            "%s: %s, prediction %s, %d tries, %.3f s%s",
             report.target,
             outcome if error is None else type(error).__name__,
             report.prediction.outcome,
             len(self.attempts),
             self.timeline.seconds(self.timeline.ended or self.timeline.started),
+            f", changed: {', '.join(report.changed)}" if report.changed else "",
         )
         return self.report
 

@@ -232,6 +232,8 @@ class WrappedCall:
             if (economist := self.settings.economist) is not None:
                 report = economist.account(report, self._decision, completed=outcome == "completed")
             self.report = report
+            if report.changed:
+                log.info("%s: changed: %s", name, ", ".join(report.changed))
             context.remember(self.report, answer.id)
             if self.extensions is not None:
                 self.extensions[context.KEY] = self.report

@@ -120,6 +120,7 @@ TIMING: tuple[Row, ...] = (
     ("specclient.retry.attempts", "int", "derived.attempts"),
     ("specclient.retry.backoff", "double", "derived.backoff"),
     ("specclient.request_id", "string", "report.request_id"),
+    ("specclient.request.changed", "strings", "report.changed"),
 )
 
 LATENCY_ALIASES: tuple[Row, ...] = (
