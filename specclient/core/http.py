@@ -10,6 +10,7 @@ SSL_CERT_DIR hold), proxies from the usual environment variables. The transports
 from __future__ import annotations
 
 import logging
+import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -31,6 +32,7 @@ DEFAULT_HEADERS = {
     "accept-encoding": "gzip, deflate",
     "user-agent": f"specclient/{__version__}",
 }
+_UNSENDABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _SECRET_HEADERS = frozenset({"authorization", "api-key", "x-api-key", "cookie", "proxy-authorization"})
 
 
@@ -88,6 +90,8 @@ def translated(error: Exception, wire: Wire, send: Send) -> Exception:
         return timed_out(wire.reached(), send)
     if isinstance(error, httpcore.UnsupportedProtocol):
         return ConfigError(f"base_url {send.host!r} is not an http:// or https:// address.")
+    if isinstance(error, httpcore.LocalProtocolError):
+        return ConfigError(f"The request to {send.host} is not valid HTTP; look at the configured headers.")
     message = f"The connection to {send.host} failed: {_sentence(error)}."
     return APIConnectionError(message, request=safe_request(send))
 
@@ -115,7 +119,7 @@ def safe_request(send: Send) -> Any:
 
 def core_request(send: Send, wire: Wire) -> httpcore.Request:
     headers: list[tuple[bytes, bytes]] = [(b"Host", send.host.encode("ascii"))]
-    headers += [(k.encode("ascii"), _header_value(k, v)) for k, v in send.headers.items()]
+    headers += [(k.encode("ascii", "replace"), _header_value(k, v)) for k, v in send.headers.items()]
     if send.body or send.method != "GET":
         headers.append((b"Content-Length", str(len(send.body)).encode()))
     timeouts: dict[str, Any] = {"connect": wire, "read": wire, "write": wire, "pool": wire.pool()}
@@ -131,6 +135,9 @@ def _url(address: str) -> httpcore.URL:
 
 
 def _header_value(name: str, value: str) -> bytes:
+    """A header's value as bytes. What is wrong with it is said here, because h11 would quote it."""
+    if _UNSENDABLE.search(value) or value != value.strip():
+        raise ConfigError(f"The value of header {name} holds a line break, or blanks at its ends.")
     try:
         return value.encode("latin-1")
     except UnicodeEncodeError:

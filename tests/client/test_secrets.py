@@ -89,11 +89,20 @@ def test_nothing_of_a_call_is_logged(door: SyncDoor, caplog: pytest.LogCaptureFi
     )
 
 
-def test_a_key_no_header_can_hold(door: SyncDoor) -> None:
-    door.make(api_key="sk-schlüssel-✓")
-    with pytest.raises(specclient.ConfigError) as caught:
+@pytest.mark.parametrize("end", ["-✓", "\nx: y", "\x00", "\r"])
+def test_a_key_no_header_can_hold(door: SyncDoor, end: str) -> None:
+    door.make(api_key="sk-schlüssel" + end)
+    with pytest.raises(specclient.ConfigError, match="header authorization") as caught:
         door.create()
     assert "schlüssel" not in everything(caught.value)
+    assert door.server.requests == []
+
+
+@pytest.mark.parametrize("name", ["x y", "x-ü"])
+def test_a_header_no_request_can_hold(door: SyncDoor, name: str) -> None:
+    with pytest.raises(specclient.ConfigError, match="not valid HTTP") as caught:
+        door.create(extra_headers={name: "secret"})
+    assert "secret" not in str(caught.value)
 
 
 def test_a_redirect_to_the_same_host_is_followed(door: SyncDoor) -> None:
