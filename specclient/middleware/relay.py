@@ -52,7 +52,9 @@ class EventRelay:
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
-        self._rest = b""
+        self._rest: list[bytes] = []  # pieces of an event that has not ended; joined once, so linear
+        self._size = 0
+        self._has_cr = False
         self._held: bytes | None = None
         self._deaf = False
         self.drained = False
@@ -61,30 +63,48 @@ class EventRelay:
         """What may pass now: whole events in order, changed only where they held what was not asked for."""
         if self._deaf:
             return block
-        start = max(0, len(self._rest) - 3)
-        buffer = self._rest + block if self._rest else block
+        end_of_event = _end_of_event if self._has_cr or b"\r" in block else _end_of_lf_event
+        if self._rest:
+            # Only where the new block meets the old ones can an event end that did not end before.
+            seam = self._rest[-1][-3:] + block
+            self._rest.append(block)
+            if not end_of_event(seam, 0):
+                return self._waiting(block)
+            block = b"".join(self._rest)
         passing: list[bytes] = []
         begin = 0
-        end_of_event = _end_of_event if b"\r" in buffer else _end_of_lf_event
-        while (end := end_of_event(buffer, max(begin, start))) > 0:
-            self._take(buffer[begin:end], passing)
+        while (end := end_of_event(block, begin)) > 0:
+            self._take(block[begin:end], passing)
             begin = end
-        self._rest = buffer[begin:]
-        if len(self._rest) > MAX_EVENT_BYTES:
-            # An endless line: the SDK gets what it would have got without us, and we stop reading along.
-            self._deaf = True
-            self._release(passing)
-            passing.append(self._rest)
-            self._rest = b""
-        return passing[0] if len(passing) == 1 else b"".join(passing)
+        rest = block[begin:]
+        self._rest, self._size, self._has_cr = [], 0, False
+        out = passing[0] if len(passing) == 1 else b"".join(passing)
+        if rest:
+            self._rest.append(rest)
+            out += self._waiting(rest)
+        return out
+
+    def _waiting(self, piece: bytes) -> bytes:
+        """One more piece of an event that has not ended; what passes when it is one too many."""
+        self._size += len(piece)
+        self._has_cr = self._has_cr or b"\r" in piece
+        if self._size <= MAX_EVENT_BYTES:
+            return b""
+        # An endless line: the SDK gets what it would have got without us, and we stop reading along.
+        self._deaf = True
+        passing: list[bytes] = []
+        self._release(passing)
+        passing += self._rest
+        self._rest = []
+        return b"".join(passing)
 
     def end(self) -> bytes:
         """The body is over: what was held, and what was left of an event that never became whole."""
         passing: list[bytes] = []
         if not self.drained:
             self._release(passing, self._listener.ran_out())
-        passing.append(self._rest)
-        self._rest = b""
+        passing += self._rest
+        self._rest = []
         return b"".join(passing)
 
     def failed(self, error: BaseException) -> None:
