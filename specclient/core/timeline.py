@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from specclient.report import ClientTiming, Phase, Timing
@@ -56,12 +56,13 @@ class EnginePhases:
         return Phase(seconds=(self.finished - self.submitted) / NANOSECONDS, source="engine")
 
 
-@dataclass(slots=True)
 class AttemptStamps:
-    """What the client saw of one try; nanoseconds of the monotonic clock, None where it never came."""
+    """What the client saw of one try; nanoseconds of the monotonic clock, None where it never came.
 
-    started: int
-    waited: float = 0.0
+    One is made for every call, traced or not, so what has not happened yet stands on the class and costs
+    nothing.
+    """
+
     connected: int | None = None
     sent: int | None = None
     headers: int | None = None
@@ -71,11 +72,15 @@ class AttemptStamps:
     last_content: int | None = None
     last_frame: int | None = None
     ended: int | None = None
-    frames: int = 0
-    content_frames: int = 0
-    saw_reasoning: bool = False
-    gaps: list[int] = field(default_factory=list)
-    max_gap: int = 0
+    frames = 0
+    content_frames = 0
+    saw_reasoning = False
+    max_gap = 0
+
+    def __init__(self, started: int, waited: float = 0.0) -> None:
+        self.started = started
+        self.waited = waited
+        self.gaps: list[int] = []
 
     @property
     def issued(self) -> int:

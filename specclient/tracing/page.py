@@ -43,8 +43,8 @@ def page(pictures: Iterable[Picture], title: str = "Where the time went") -> str
 {_legend()}
 {body}
 </main>
-<footer>Times from one clock. Phases are placed where both sides know the moment; what nobody claims is shown
-as such.</footer>
+<footer>Phases are placed where both sides know the moment; what nobody claims is shown as such. Spans of
+another process are on its own clock.</footer>
 </body>
 </html>
 """
