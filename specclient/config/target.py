@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
 from specclient.economics import EconomicsOptions
+from specclient.errors import ConfigError
 
 Limit = Annotated[float, Field(gt=0)] | None
 
@@ -17,7 +18,7 @@ class Timeout(BaseModel):
     """The limits of a call, in seconds; None switches one off.
 
     `connect` to an open connection, TLS included; `write` one piece of the request; `pool` a free
-    connection; `first_byte` from the request sent to the response's headers; `first_content` from there
+    connection; `first_byte` from the request sent to the response's headers; `first_content` from the same
     to the first content; `content_idle` between two pieces of content (keep-alive comments and empty
     frames are not content); `total` the whole call with its retries and fallbacks.
     """
@@ -48,7 +49,16 @@ class Timeout(BaseModel):
                 content_idle=value,
             )
         if isinstance(value, Mapping):
-            return cls(**value)
+            try:
+                return cls(**value)
+            except ValidationError as error:
+                first = error.errors(include_input=False, include_url=False)[0]
+                where = ".".join(map(str, first["loc"]))
+                raise ConfigError(f"timeout.{where}: {first['msg'].lower()}.") from None
+        if not hasattr(value, "read"):
+            raise ConfigError(
+                f"timeout is a number of seconds, None, a table or a Timeout, not {type(value).__name__}."
+            )
         read = value.read
         return cls(
             connect=value.connect,
@@ -58,6 +68,9 @@ class Timeout(BaseModel):
             first_content=read,
             content_idle=read,
         )
+
+
+_PROXIES = ("http", "https", "socks5", "socks5h")
 
 
 class TargetFields(BaseModel):
@@ -103,7 +116,17 @@ class TargetFields(BaseModel):
     @field_validator("timeout", mode="before")
     @classmethod
     def _timeout(cls, value: Any) -> Timeout:
-        return Timeout.of(value)
+        try:
+            return Timeout.of(value)
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+
+    @field_validator("proxy")
+    @classmethod
+    def _proxy(cls, value: str | None) -> str | None:
+        if value and "://" in value and value.partition("://")[0].lower() not in _PROXIES:
+            raise ValueError(f"a proxy's address begins with {', '.join(f'{kind}://' for kind in _PROXIES)}")
+        return value
 
     @field_validator("fallback", mode="before")
     @classmethod
@@ -167,6 +190,10 @@ class Target:
     economics: EconomicsOptions = field(default_factory=EconomicsOptions)
     infer_prediction: bool = False
     origins: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        """Its name and what it is; addresses, queries and commands may hold secrets."""
+        return f"Target(name={self.name!r}, provider={self.provider!r}, model={self.model!r})"
 
     @property
     def engine(self) -> dict[str, Any]:

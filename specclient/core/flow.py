@@ -110,6 +110,7 @@ class Flow:
                 except ConfigError as error:  # this target cannot take the request; another may
                     if not waiting:
                         raise
+                    self._settle(error)
                     self.ledger.note("target_unfit", f"Target {destination.name} was passed over: {error}")
                 else:
                     return
@@ -235,7 +236,7 @@ class Flow:
         call.inject(extra, plan.facts.self_hosted, destination.target.propagate)
         send = destination.send(plan, self.options, extra)
         self.ledger.try_began(waited)
-        self.status = None
+        self.status, self.headers, self.answer, self.exchange = None, {}, None, None
         wire = Wire(self._timeout(destination), self.ledger.timeline, self._deadline)
         exchange: AnyExchange | None = None
         try:
@@ -337,12 +338,15 @@ class Flow:
         yield from self._until_answered(destination, plan, call, retries)
 
     def _settle(self, error: BaseException | None, outcome: CallOutcome | None = None) -> None:
-        """End the current target's part with an error; the error learns what is known of the call."""
-        if isinstance(error, APIError):
-            if self.answer is not None and self.streamed:
-                error.partial = error.partial or self.answer.text
+        """End the current target's part with an error; the error learns what is known of the call.
+
+        An error passes here on each floor that it rises through; only the first time counts.
+        """
+        if isinstance(error, APIError) and error.report is None:
+            if self.streamed:
+                error.partial = error.partial or (self.answer.text if self.answer else self.given)
             self._scrubber(self.current).error(error)
-        if error is not None and counts_as_failure(error):
+        if error is not None and counts_as_failure(error) and self.ledger.under_way:
             self.current.breaker.failed()
         report = self._finish(outcome or outcome_of(error), error)
         if isinstance(error, APIError):

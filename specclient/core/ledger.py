@@ -50,6 +50,11 @@ class Ledger:
         self._failure: str | None = None
         self._decision: Decision | None = None
 
+    @property
+    def under_way(self) -> bool:
+        """Whether a target is being asked."""
+        return self._call is not None
+
     def note(self, code: str, text: str) -> None:
         self.notes.append(Reason(code=code, text=text))
 

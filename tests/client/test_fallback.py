@@ -247,6 +247,44 @@ def test_a_circuit_opens_and_a_probe_closes_it(
     assert breaker.state == "closed"
 
 
+def test_a_failed_call_counts_once_for_each_target(
+    door: SyncDoor, second: ScriptedServer, configured: Any, waits: list[float]
+) -> None:
+    client = configured()
+    for destination in client.destinations:
+        destination.breaker = Breaker(2)
+    door.server.respond = second.respond = lambda _: error(500, "no")
+    for expected in ("closed", "open"):
+        with pytest.raises(specclient.InternalServerError):
+            door.create()
+        assert [d.breaker.state for d in client.destinations] == [expected] * 2
+
+
+def test_the_error_of_many_targets_tells_of_all(
+    door: SyncDoor, second: ScriptedServer, configured: Any
+) -> None:
+    configured()
+    door.server.play(error(400, "first " + "x" * 450))
+    second.play(error(400, "second " + "y" * 450))
+    with pytest.raises(specclient.BadRequestError) as caught:
+        door.read()
+    assert "prod: " in str(caught.value)
+    assert "backup: " in str(caught.value)
+    assert "second" in str(caught.value)
+
+
+def test_a_target_that_fails_after_another_keeps_nothing_of_it(
+    door: SyncDoor, second: ScriptedServer, configured: Any
+) -> None:
+    configured()
+    door.server.play(stream(data(role()), Close(), terminate=False, headers={"x-request-id": "first"}))
+    second.play(raw(Close()), raw(Close()))
+    with pytest.raises(specclient.APIConnectionError) as caught:
+        door.read(max_retries=0)
+    assert caught.value.report is not None
+    assert caught.value.report.request_id is None
+
+
 def test_a_circuit_lets_one_probe_through() -> None:
     now = [0.0]
     breaker = Breaker(1, 10.0, clock=lambda: now[0])
