@@ -76,19 +76,26 @@ def edit(
             compare_edit(client, file, wanted, as_json=as_json, **settings)
             return
         result = run_edit(client, file, wanted, predict=predict, **settings)
+    show_warnings(result)
     if write:
-        show_warnings(result)
         result.write(force=force)
     if as_json:
         write_json(as_dict(result))
-        return
-    if not write:
-        show_warnings(result)
-        print_diff(result)
-    _say_what_happened(result)
-    if result.report is not None:
-        from specclient.cli.account import print_account
+    else:
+        _print(result)
 
+
+def _print(result: FileEdit) -> None:
+    """The diff, unless it was written; then what happened and where the time went."""
+    from specclient.cli.account import print_account
+
+    if not result.written:
+        print_diff(result)
+    if not result.changed:
+        note(f"{result.path}: the answer is the file as it was")
+    elif result.written:
+        note(f"{result.path}: written")
+    if result.report is not None:
         print_account(result.report, stderr())
 
 
@@ -159,10 +166,3 @@ def _instruction(text: str | None, file: Path | None) -> str:
 def show_warnings(edit: FileEdit) -> None:
     for warning in edit.warnings:
         note(f"{'warning' if warning.blocks else 'note'}: {warning}")
-
-
-def _say_what_happened(edit: FileEdit) -> None:
-    if not edit.changed:
-        note(f"{edit.path}: the answer is the file as it was")
-    elif edit.written:
-        note(f"{edit.path}: written")

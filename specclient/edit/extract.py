@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from pathlib import PurePath
 
 from specclient.textfile import LINE_END
 
@@ -19,7 +20,9 @@ _GREETING = re.compile(
     r"|the (?:updated|modified|edited|complete|changed)|i(?:'ve|’ve| have)\b|updated (?:file|code))",
     re.IGNORECASE,
 )
-_FILE_TAG = re.compile(r"^</?file\b[^>]*>$")
+_COMMENTED = re.compile(
+    r"^(?:#|//|--|;|%|<!--|/\*)\s*(?:file(?:name)?:\s*)?(\S+?)\s*(?:-->|\*/)?$", re.IGNORECASE
+)
 _GREETING_LINES = 8
 
 
@@ -35,23 +38,33 @@ class Extracted:
     """Lines of prose left out before and after the file's text."""
 
 
-def extract(answer: str, original: str) -> Extracted:
-    """Take the new text out of `answer`; `original` (LF) decides what belongs to the file."""
+def extract(answer: str, original: str, name: str = "") -> Extracted:
+    """Take the new text out of `answer`; `original` (LF) decides what belongs to the file called `name`."""
     if not _THINKING.match(original):
         answer = _THINKING.sub("", answer, count=1)
-    lines = LINE_END.sub("\n", answer).split("\n")
     own = _prose(original.split("\n"))
-    lines = _without_file_tags(_trimmed(lines), own)
+    lines = _trimmed(LINE_END.sub("\n", answer).split("\n"))
     start = _wrapper_start(lines, own)
     if start is not None:
         body = lines[start + 1 :]
         end = _wrapper_end(body, original)
         after = _prose(body[end + 1 :])
         if not any(line in own for line in after):  # else the file goes on: the fence was its own
-            before = _prose(lines[:start])
-            return Extracted("\n".join(body[:end]), fence=True, before=len(before), after=len(after))
+            title = _title(body[:end], own, name)
+            before = len(_prose(lines[:start])) + title
+            return Extracted("\n".join(body[title:end]), fence=True, before=before, after=len(after))
     greeting = _greeting(lines, own)
-    return Extracted("\n".join(lines[greeting:]), before=len(_prose(lines[:greeting])))
+    title = _title(lines[greeting:], own, name)
+    before = len(_prose(lines[:greeting])) + title
+    return Extracted("\n".join(lines[greeting + title :]), before=before)
+
+
+def _title(lines: list[str], own: list[str], name: str) -> int:
+    """1 where the first line is a comment with nothing but the file's name, which the model put there."""
+    found = _COMMENTED.match(lines[0].strip()) if lines and name else None
+    if found is None or lines[0].strip() in own:
+        return 0
+    return int(PurePath(found.group(1).strip("`'\"")).name == PurePath(name).name)
 
 
 def _trimmed(lines: list[str]) -> list[str]:
@@ -65,15 +78,6 @@ def _trimmed(lines: list[str]) -> list[str]:
 
 def _prose(lines: list[str]) -> list[str]:
     return [line.strip() for line in lines if line.strip()]
-
-
-def _without_file_tags(lines: list[str], own: list[str]) -> list[str]:
-    """Drop the tags that our own prompt put around the file, where the model copied them."""
-    if lines and _FILE_TAG.match(lines[0].strip()) and lines[0].strip() not in own:
-        lines = lines[1:]
-    if lines and _FILE_TAG.match(lines[-1].strip()) and lines[-1].strip() not in own:
-        lines = lines[:-1]
-    return _trimmed(lines)
 
 
 def _wrapper_start(lines: list[str], own: list[str]) -> int | None:

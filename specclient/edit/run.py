@@ -99,7 +99,7 @@ class EditRun:
         if self.finish_reason not in ("stop", "eos"):
             raise self._incomplete(f"the answer ended with {self.finish_reason or 'no finish reason'}")
         answer = "".join(self.pieces)
-        extracted = extract(answer, self.image.text)
+        extracted = extract(answer, self.image.text, self.image.name)
         restored = restore(self.image, extracted.text, exact=self.exact)
         edit = FileEdit(
             path=self.path,

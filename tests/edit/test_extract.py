@@ -34,9 +34,6 @@ SNIPPET = "```python\nx = 1\n```\n"
             CODE, f"Sure! Here you go:\n\n{NEW}", Extracted(NEW, before=1), id="greeting without fence"
         ),
         pytest.param(CODE, f"<think>\nrename g…\n</think>\n\n{NEW}", Extracted(NEW), id="thinking aloud"),
-        pytest.param(
-            CODE, f'<file name="a.py">\n{NEW}\n</file>', Extracted(NEW), id="tags of the prompt copied"
-        ),
         pytest.param(GUIDE, NEW_GUIDE, Extracted(NEW_GUIDE), id="markdown with its own fence at the end"),
         pytest.param(
             GUIDE, f"```markdown\n{NEW_GUIDE}\n```", Extracted(NEW_GUIDE, fence=True), id="markdown, wrapped"
@@ -82,3 +79,23 @@ SNIPPET = "```python\nx = 1\n```\n"
 )
 def test_extract(original: str, answer: str, expected: Extracted) -> None:
     assert extract(answer, original) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "removed"),
+    [
+        ("# a.py", True),
+        ("// src/a.py", True),
+        ("<!-- a.py -->", True),
+        ("# File: a.py", True),
+        ("# b.py", False),
+        ("# a.py does this", False),
+        ("a.py", False),
+    ],
+)
+def test_a_comment_with_the_files_name_that_the_model_put_on_top_goes(line: str, removed: bool) -> None:
+    for answer in (f"{line}\n{NEW}", f"```python\n{line}\n{NEW}\n```"):
+        found = extract(answer, CODE, "folder/a.py")
+        assert found.text == (NEW if removed else f"{line}\n{NEW}")
+        assert found.before == int(removed)
+    assert extract(f"{line}\n{NEW}", f"{line}\n{CODE}", "a.py").text == f"{line}\n{NEW}"
