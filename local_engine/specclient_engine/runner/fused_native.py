@@ -13,6 +13,7 @@ import torch
 from ..api import Progress, ProgressCallback
 from .fused import PASS_ROWS, FusedRunner, Rows
 from .native_build import instructions
+from .pages import HugePages
 from .weights import LayerWeights, ModelShape, WeightFiles
 
 PANEL = 64
@@ -110,6 +111,7 @@ class NativeRunner(FusedRunner):
         self._library = library
         self._library.private_bytes.restype = self._library.stage_bytes.restype = c_int64
         self._kept: list[torch.Tensor] = []
+        self._pages = HugePages()
         narrow = kind == "bfloat16" or (kind == "int8" and "avx512_bf16" in instructions())
         kv_dtype = torch.bfloat16 if narrow else torch.float32
         super().__init__(shape, kind, max_context, kv_dtype, torch.device("cpu"), _up(shape.head_dim, PANEL))
@@ -168,7 +170,7 @@ class NativeRunner(FusedRunner):
     def _matrix(self, weight: torch.Tensor, bias: torch.Tensor | None) -> _Matrix:
         outputs = _up(len(weight), PANEL)
         made = _Matrix(outputs=len(weight), inputs=_up(weight.shape[1], PANEL))
-        panels, scale = pack(self._library, weight, self.kind)
+        panels, scale = pack(self._library, weight, self.kind, self._pages)
         made.panels = self._keep(panels)
         if scale is not None:
             made.scale = self._keep(scale)
@@ -197,7 +199,7 @@ class NativeRunner(FusedRunner):
         self._private = self._buffer(self._threads * self._library.private_bytes(ctypes.byref(model)))
 
     def _buffer(self, count: int) -> int:
-        return self._keep(torch.zeros(count, dtype=torch.uint8))
+        return self._keep(self._pages.take(count))
 
     def _compute(self, rows: Rows, logits: torch.Tensor) -> None:
         tokens = (c_int64 * len(rows.tokens))(*rows.tokens)
@@ -230,7 +232,7 @@ class NativeRunner(FusedRunner):
 
 def multiply(library: ctypes.CDLL, weight: torch.Tensor, kind: str, rows: int) -> Callable[[], None]:
     """One product of `rows` rows with `weight`, ready to be run and timed; sizes are whole panels."""
-    panels, scale = pack(library, weight, kind)
+    panels, scale = pack(library, weight, kind, HugePages())
     outputs, inputs = weight.shape
     x, operand, scales, offsets = (torch.zeros(rows, inputs) for _ in range(4))
     out, stages = torch.zeros(rows, outputs), torch.zeros(PANEL)
@@ -256,7 +258,9 @@ def multiply(library: ctypes.CDLL, weight: torch.Tensor, kind: str, rows: int) -
     return run
 
 
-def pack(library: ctypes.CDLL, weight: torch.Tensor, kind: str) -> tuple[torch.Tensor, torch.Tensor | None]:
+def pack(
+    library: ctypes.CDLL, weight: torch.Tensor, kind: str, pages: HugePages
+) -> tuple[torch.Tensor, torch.Tensor | None]:
     """The matrix `[outputs, inputs]` as panels of 64 outputs by steps of 4 bytes; int8 with its scales.
 
     int8 is symmetric with one scale an output, stored with 128 added.
@@ -264,7 +268,7 @@ def pack(library: ctypes.CDLL, weight: torch.Tensor, kind: str) -> tuple[torch.T
     weight = (weight if weight.dtype == torch.bfloat16 else weight.float()).contiguous()
     outputs, inputs = (_up(size, PANEL) for size in weight.shape)
     size = {"float32": 4, "bfloat16": 2, "int8": 1}[kind]
-    panels = torch.empty(outputs, inputs * size, dtype=torch.uint8)
+    panels = pages.take(outputs * inputs * size)
     scale = torch.empty(outputs) if kind == "int8" else None
     library.pack(
         c_void_p(weight.data_ptr()),
