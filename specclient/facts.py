@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from specclient.config.keys import without_password
 from specclient_providers import EndpointFacts, resolve
 from specclient_providers.endpoint import Claim, Derive, Figure
 
@@ -176,7 +177,7 @@ def of_facts(facts: EndpointFacts) -> Capabilities:
         api=facts.api,
         api_version=facts.api_version,
         on=facts.on,
-        base_url=facts.base_url,
+        base_url=None if facts.base_url is None else without_password(facts.base_url),
         self_hosted=facts.self_hosted,
         speaks_openai=facts.speaks_openai,
         prediction=_prediction(facts),

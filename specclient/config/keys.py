@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,8 @@ from specclient.errors import ConfigError
 
 MASK = "**********"
 _COMMAND_SECONDS = 30.0
+_SECRET_NAME = re.compile("key|token|secret|sig|auth|pass|code", re.IGNORECASE)
+"""Names of query parameters whose values are not shown."""
 
 
 def api_key(
@@ -102,7 +105,7 @@ def masked(name: str, value: Any) -> str:
     if isinstance(value, tuple):
         return ", ".join(map(str, value))
     if isinstance(value, Mapping):
-        return ", ".join(f"{key}={item}" for key, item in value.items())
+        return ", ".join(f"{key}={MASK if _SECRET_NAME.search(key) else item}" for key, item in value.items())
     return str(value)
 
 

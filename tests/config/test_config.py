@@ -272,15 +272,38 @@ def test_an_argument_beats_the_files_source(write: Write) -> None:
 
 def test_secrets_are_masked(here: Path) -> None:
     target = resolved(
-        provider="openai", api_key="sk-secret", headers={"x-a": "sk-secret"}, proxy="http://u:sk-secret@h:1"
+        provider="openai",
+        api_key="sk-secret",
+        headers={"x-a": "sk-secret"},
+        proxy="http://u:sk-secret@h:1",
+        base_url="https://u:sk-secret@h/v1",
+        query={"api_key": "sk-secret", "api-version": "1"},
+        api_key_command=None,
     )
     shown = target.shown()
     assert "sk-secret" not in str(shown) + repr(target)
     assert shown["api_key"] == ("**********", "argument")
     assert shown["proxy"][0] == "http://**********@h:1"
+    assert shown["query"][0] == "api_key=**********, api-version=1"
     assert shown["model"] == ("", "default")
     command = resolved(provider="openai", api_key_command="pass show sk-secret").shown()["api_key_command"]
     assert command[0] == "pass …"
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"timeout": "soon"}, "not str"),
+        ({"timeout": {"connect": -1}}, "timeout.connect"),
+        ({"timeout": {"conect": 1}}, "timeout.conect"),
+        ({"proxy": "ftp://u:sk-secret@h:1"}, "begins with http://"),
+        ({"proxy": "//", "timeout": object()}, "not object"),
+    ],
+)
+def test_values_of_the_wrong_kind(values: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said) as caught:
+        resolved(provider="openai", **values)
+    assert "sk-secret" not in str(caught.value)
 
 
 def test_a_literal_key_in_a_tracked_file_is_warned_of(write: Write, here: Path) -> None:
