@@ -1,6 +1,6 @@
 """What wrapping an official SDK costs, and what it saves.
 
-    python -m benchmarks.wrap [--sdk openai] [--rounds 15] [--chunks 200] [--json]
+    python -m benchmarks.wrap [--sdk openai] [--rounds 100] [--chunks 200] [--json]
 
 A server in a process of its own answers at once. The bare and the wrapped SDK take turns, so that both see
 the same machine; the figures are CPU time of the client's process, the least of all rounds. Connections
@@ -37,8 +37,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--sdk", choices=SDKS, default="openai")
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--calls", type=int, default=20, help="plain calls a round")
+    parser.add_argument("--rounds", type=int, default=100)
+    parser.add_argument("--calls", type=int, default=5, help="plain calls a round")
     parser.add_argument("--chunks", type=int, default=200, help="chunks of a streamed answer")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
@@ -82,7 +82,7 @@ def measure(arguments: argparse.Namespace, port: int) -> dict[str, Any]:
     return result
 
 
-STREAMS = 3
+STREAMS = 1
 """Streamed answers a round."""
 
 
