@@ -25,7 +25,7 @@ from typing import Any
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from playwright.sync_api import Page, sync_playwright
 from rich.console import Console
 from rich.terminal_theme import SVG_EXPORT_THEME
@@ -89,7 +89,7 @@ def record(model: str, exporters: list[OTLPSpanExporter], folder: Path) -> tuple
     resource = Resource.create({"service.name": "editor", "openinference.project.name": "specclient"})
     provider = TracerProvider(resource=resource)
     for exporter in (JsonlSpanExporter(path), *exporters):
-        provider.add_span_processor(SimpleSpanProcessor(exporter))
+        provider.add_span_processor(BatchSpanProcessor(exporter))
     instruction = (ROOT / "examples" / "demo" / "instruction.txt").read_text(encoding="utf-8").strip()
     request: dict[str, Any] = {
         "messages": [{"role": "user", "content": f"{instruction} Answer with the whole file.\n\n{KNOWN}"}],
@@ -151,7 +151,7 @@ def shoot_phoenix(browse: Any, url: str, trace: str) -> None:
     project = next(project["id"] for project in projects if project["name"] == "specclient")
     page = browse(width=1400, height=760)
     page.goto(f"{url}/projects/{project}/traces/{trace}")
-    page.get_by_text("decode").first.wait_for(timeout=60_000)
+    page.get_by_text("decode").first.wait_for(state="attached", timeout=60_000)
     page.get_by_text(re.compile("^chat ")).last.click()
     page.get_by_role("tab", name="Attributes").click()
     time.sleep(2)
@@ -164,7 +164,8 @@ def shoot_mlflow(browse: Any, url: str, trace: str) -> None:
     switch = page.locator(WHERE_IS_THE_TIMELINE).first
     switch.wait_for(timeout=60_000)
     switch.click()
-    page.get_by_text("decode").first.wait_for(timeout=60_000)
+    page.get_by_text("decode").first.wait_for(state="attached", timeout=60_000)
+    page.get_by_text(re.compile("^chat ")).last.click()
     time.sleep(2)
     page.screenshot(path=IMAGES / "mlflow.png", clip={"x": 0, "y": 0, "width": 980, "height": 620})
 
