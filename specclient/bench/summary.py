@@ -12,8 +12,8 @@ from specclient.bench.store import Sample
 
 Decision = Literal["use it", "do not", "not enough evidence"]
 FEWEST_PAIRS = 5
-FEWEST_CASES = 2
-"""Of one case nothing follows for the next one."""
+FEWEST_CASES = 3
+"""Of one or two cases little follows for the next one."""
 
 
 @dataclass(frozen=True, slots=True)

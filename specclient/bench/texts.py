@@ -118,6 +118,18 @@ _TICKET = (
     "printer. He needs it before Friday."
 )
 
+_NOTICE = (
+    "From Monday the library opens at nine and closes at eight, on Saturdays at two. The reading room on the "
+    "second floor stays closed until the heating is mended. Books that were due in the week of the flood may "
+    "be returned until the end of the month without a fee. The children's hour moves from Wednesday to Thursday "
+    "and now begins at four. Whoever wants to help with drying maps should ask for Mrs Lund at the desk."
+)
+
+_INVOICE = (
+    "Invoice 2207 of 9 April from Brandt Tools to Nordlys Boatyard: six clamps at 14.50 and one belt sander "
+    "at 189.00, together 276.00, payable within 30 days to account 7712 04 55310. Contact: Elin Brandt."
+)
+
 
 def _say(*turns: str) -> list[Mapping[str, str]]:
     """A conversation of alternating turns that begins with the user."""
@@ -137,6 +149,11 @@ _COMPARE = (
     "holds every value once and answers whether a value is in it without looking at the others."
 )
 
+_TEA = (
+    "Boil 250 ml of water. Warm the pot. Put in one teaspoon of leaves, pour the water over them and wait "
+    "four minutes. Pour through a sieve."
+)
+
 BUILT_IN: Mapping[str, Sequence[Mapping[str, Any]]] = {
     "code_edit": [
         {"file": "retry.py", "instruction": "Rename the class Retrier to Backoff.", "known": _SERVICE},
@@ -152,10 +169,15 @@ BUILT_IN: Mapping[str, Sequence[Mapping[str, Any]]] = {
             "messages": _say("List or set: what is the difference?", _COMPARE, "And a tuple?"),
             "known": _COMPARE,
         },
+        {
+            "messages": _say("How do I make tea?", _TEA, "The same for four cups."),
+            "known": _TEA,
+        },
     ],
     "summary": [
         {"messages": _say(f"Summarise in three sentences:\n\n{_REPORT}"), "known": _REPORT},
         {"messages": _say(f"Summarise in three sentences:\n\n{_MINUTES}"), "known": _MINUTES},
+        {"messages": _say(f"Summarise in three sentences:\n\n{_NOTICE}"), "known": _NOTICE},
     ],
     "extraction": [
         {
@@ -174,6 +196,14 @@ BUILT_IN: Mapping[str, Sequence[Mapping[str, Any]]] = {
             "known": '{\n  "ticket": "",\n  "opened_by": "",\n  "date": "",\n  "priority": "",\n'
             '  "room": "",\n  "serial": "",\n  "firmware": "",\n  "deadline": ""\n}',
         },
+        {
+            "messages": _say(
+                "Answer with a JSON object with the keys invoice, date, seller, buyer, total, due, account, "
+                f"contact, from this text:\n\n{_INVOICE}"
+            ),
+            "known": '{\n  "invoice": "",\n  "date": "",\n  "seller": "",\n  "buyer": "",\n  "total": "",\n'
+            '  "due": "",\n  "account": "",\n  "contact": ""\n}',
+        },
     ],
     "creative": [
         {
@@ -183,6 +213,10 @@ BUILT_IN: Mapping[str, Sequence[Mapping[str, Any]]] = {
         {
             "messages": _say("Begin a story about a clockmaker who cannot tell the time."),
             "known": "Once upon a time there was a clockmaker in a small town at the foot of the mountains.",
+        },
+        {
+            "messages": _say("Describe a market square at dawn in one paragraph."),
+            "known": "The square is still empty, and the first carts roll over the wet stones.",
         },
     ],
 }

@@ -56,13 +56,13 @@ def test_every_case_runs_in_both_arms(bench: Any, server: ScriptedServer) -> Non
     assert code == 0
     value = json.loads(out)
     assert [(group["workload"], group["pairs"]) for group in value["groups"]] == [
-        ("summary", 4),
-        ("creative", 4),
+        ("summary", 6),
+        ("creative", 6),
     ]
     assert value["groups"][0]["acceptance_rate"] == 0.8
     assert value["groups"][0]["decision"] == "not enough evidence"
     bodies = [request.json for request in server.requests[1:]]  # the first call only warms up
-    assert sum("prediction" in body for body in bodies) == len(bodies) / 2 == 8
+    assert sum("prediction" in body for body in bodies) == len(bodies) / 2 == 12
     assert "energy and memory" in value["about"]["not_measured"][0]
 
 
@@ -77,11 +77,11 @@ def test_an_interrupted_measurement_goes_on(bench: Any, server: ScriptedServer, 
     bench("-w", "creative", "--repeats", "3", "--out", "r.jsonl")
     path = tmp_path / "r.jsonl"
     lines = path.read_text().splitlines(keepends=True)
-    path.write_text("".join(lines[:7]))  # the head and six trials
+    path.write_text("".join(lines[:7]))  # the head and six trials of eighteen
     before = len(server.requests)
     code, _, _ = bench("-w", "creative", "--repeats", "3", "--out", "r.jsonl")
     assert code == 0
-    assert len(server.requests) - before == 6 + 1
+    assert len(server.requests) - before == 12 + 1
     assert "lighthouse" not in path.read_text()
     code, _, err = bench("-w", "creative", "--repeats", "4", "--out", "r.jsonl")
     assert code == 2
@@ -93,7 +93,7 @@ def test_failures_are_counted_and_do_not_end_it(bench: Any, server: ScriptedServ
     code, out, _ = bench("-w", "creative", "--repeats", "1", "--json")
     group = json.loads(out)["groups"][0]
     assert code == 0
-    assert group["predicted"]["failed"] == 2
+    assert group["predicted"]["failed"] == 3
     assert group["pairs"] == 0
 
 

@@ -26,6 +26,7 @@ def test_built_in_workloads_are_five_and_every_case_has_known_text() -> None:
     assert set(BUILT_IN) == {"code_edit", "chat", "summary", "extraction", "creative"}
     cases = built_in()
     assert len({case.name for case in cases}) == len(cases)
+    assert min(Counter(case.workload for case in cases).values()) >= 3
     assert all(case.prediction and case.request["messages"] for case in cases)
     with pytest.raises(ConfigError, match="No built-in workload"):
         built_in(["nope"])
@@ -169,7 +170,7 @@ def test_the_figures_of_a_group() -> None:
 
 def test_little_evidence_is_called_so() -> None:
     assert summarise(samples(3.0, cases=1))[0].decision == "not enough evidence"
-    assert summarise(samples(3.0, cases=2, repeats=1))[0].decision == "not enough evidence"
+    assert summarise(samples(3.0, cases=2))[0].decision == "not enough evidence"
     failed = summarise(samples(3.0, error="RateLimitError"))[0]
     assert failed.decision == "not enough evidence"
     assert failed.without.failed == 20
