@@ -12,7 +12,7 @@ Options of both, beside those of `chat.completions.create`:
 - `exact` take blanks, quotes and dashes as the model wrote them, in untouched lines too
 - `predict` False sends no prediction
 - `encoding` of the file, where it is neither UTF-8, nor marked, nor declared in its first lines
-- `temperature` 0 unless given; None leaves it to the endpoint, which some reasoning models insist on
+- `temperature` 0 unless given, and where the endpoint refuses that, its own; None leaves it to the endpoint
 - `on_text` called with each piece of the answer as it arrives
 """
 

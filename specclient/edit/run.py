@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from specclient.client.params import NOT_GIVEN, NotGiven
 from specclient.edit import prompt
 from specclient.edit.checks import check
 from specclient.edit.extract import extract
@@ -20,10 +21,11 @@ from specclient.edit.replace import check_replaceable
 from specclient.edit.restore import restore
 from specclient.edit.result import FileEdit
 from specclient.edit.room import check_room
-from specclient.errors import ConfigError, IncompleteOutput
+from specclient.errors import BadRequestError, ConfigError, IncompleteOutput
 from specclient.prediction import Prediction
 from specclient.report import Report
 from specclient.textfile import FileImage
+from specclient_providers import refuses
 
 OnText = Callable[[str], None]
 """Called with each piece of the answer as it arrives."""
@@ -42,6 +44,8 @@ class EditRun:
     length: int = 0
     finish_reason: str | None = None
     report: Report | None = None
+    own_temperature: bool = False
+    """The temperature was chosen here and not by the caller."""
 
     @classmethod
     def start(
@@ -54,7 +58,7 @@ class EditRun:
         exact: bool = False,
         encoding: str | None = None,
         on_text: OnText | None = None,
-        temperature: float | None = 0,
+        temperature: float | NotGiven | None = NOT_GIVEN,
         **request: Any,
     ) -> EditRun:
         """Read the file and make the request; raises FileError or ConfigError before anything is sent."""
@@ -67,11 +71,22 @@ class EditRun:
         if write:
             check_replaceable(path)
         body = {"messages": prompt.messages(image, instruction), "stream": True, **request}
+        own = isinstance(temperature, NotGiven)
         if temperature is not None:
-            body["temperature"] = temperature
+            body["temperature"] = 0 if own else temperature
         if predict:
             body["prediction"] = Prediction(image.text, image)
-        return cls(Path(path), image, body, exact=exact, on_text=on_text)
+        return cls(Path(path), image, body, exact=exact, on_text=on_text, own_temperature=own)
+
+    def leave_temperature(self, error: BadRequestError) -> None:
+        """Take back the temperature that was chosen here, if that is what the endpoint refuses.
+
+        Reasoning models of several endpoints take no other than their own. Raises any other error.
+        """
+        if not self.own_temperature or not refuses(error.status_code, error.body, ("temperature",)):
+            raise error
+        self.own_temperature = False
+        del self.request["temperature"]
 
     def feed(self, chunk: Any) -> None:
         """Take one chunk of the stream. Reasoning is another channel and is not looked at."""
@@ -136,7 +151,13 @@ def edit_file(
     """Regenerate a file through `client`: see `specclient.edit`."""
     run = EditRun.start(path, instruction, write=write, **rest)
     check_room(client, run.image, run.request)
-    with client.chat.completions.create(**run.request) as stream:
+    create = client.chat.completions.create
+    try:
+        opened = create(**run.request)
+    except BadRequestError as error:
+        run.leave_temperature(error)
+        opened = create(**run.request)
+    with opened as stream:
         for chunk in stream:
             run.feed(chunk)
     return run.finish(write=write, force=force)
@@ -154,7 +175,13 @@ async def edit_file_async(
     """As `edit_file`, through an async client."""
     run = EditRun.start(path, instruction, write=write, **rest)
     await asyncio.to_thread(check_room, client, run.image, run.request)
-    async with await client.chat.completions.create(**run.request) as stream:
+    create = client.chat.completions.create
+    try:
+        opened = await create(**run.request)
+    except BadRequestError as error:
+        run.leave_temperature(error)
+        opened = await create(**run.request)
+    async with opened as stream:
         async for chunk in stream:
             run.feed(chunk)
     return run.finish(write=write, force=force)

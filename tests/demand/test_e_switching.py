@@ -299,3 +299,39 @@ def test_what_carries_meaning_is_refused_aloud(door: SyncDoor, given: dict[str, 
     with pytest.raises(specclient.BadRequestError, match=name):
         door.create(prediction=KNOWN, stream=streamed, **given)
     assert len(door.server.requests) == 1
+
+
+REFUSED_TEMPERATURE = error(
+    400,
+    "Unsupported value: 'temperature' does not support 0 with this model.",
+    param="temperature",
+    code="unsupported_value",
+)
+
+
+@pytest.mark.parametrize("given", [{}, {"temperature": 0}, {"temperature": None}], ids=["E13", "own", "none"])
+def test_e13_an_edits_own_temperature_costs_no_edit(
+    door: SyncDoor, tmp_path: Path, given: dict[str, Any]
+) -> None:
+    path = tmp_path / "f.py"
+    path.write_text("foo = 1\n")
+    at(door, "openai", "gpt-5")
+    door.server.respond = lambda r: (
+        REFUSED_TEMPERATURE if "temperature" in r.json else sse(chunk("bar = 1\n"), finish())
+    )
+    if given.get("temperature") == 0:
+        with pytest.raises(specclient.BadRequestError, match="temperature"):
+            door.run(door.client.edit(path, "rename", write=True, **given))
+        return
+    door.run(door.client.edit(path, "rename", write=True, **given))
+    assert path.read_text() == "bar = 1\n"
+    assert ["temperature" in r.json for r in door.server.requests] == [True, False][bool(given) :]
+
+
+def test_e13_another_refusal_of_an_edit_is_told(door: SyncDoor, tmp_path: Path) -> None:
+    path = tmp_path / "f.py"
+    path.write_text("foo = 1\n")
+    door.server.play(error(400, "context too long", param="messages"))
+    with pytest.raises(specclient.BadRequestError, match="too long"):
+        door.run(door.client.edit(path, "rename"))
+    assert len(door.server.requests) == 1
