@@ -15,7 +15,7 @@ from specclient_engine.api import (
     TokenLogprob,
 )
 from specclient_engine.handle import Mailbox
-from specclient_engine.sampling import Row, Sampler, logprobs
+from specclient_engine.sampling import Row, Sampler
 from specclient_engine.slot_pool import Slot
 from specclient_engine.text import TextStream
 from specclient_engine.verification import Verdict, verify, within_vocabulary
@@ -109,13 +109,13 @@ class RequestState:
         return Step(text=self._text.finish(), token_ids=(), finish_reason="cancelled")
 
     def _verify(self, draft: Draft, choose: Choose, row: ReadRow) -> tuple[Verdict, tuple[Logprobs, ...]]:
-        count = self.request.sampling.logprobs
+        wanted = self.request.sampling.logprobs is not None
         chances: list[Logprobs] = []
 
         def choose_and_note(index: int) -> int:
             token = choose(index)
-            if count is not None:
-                chances.append(logprobs(row(index), token, count))
+            if wanted:
+                chances.append(self.sampler.logprobs(row(index), token))
             return token
 
         return verify(draft.tokens, choose_and_note, self._append), tuple(chances)

@@ -19,6 +19,7 @@ from specclient_engine.api import SamplingParams, TokenLogprob
 from specclient_engine.noise import gumbel
 
 Row = npt.NDArray[np.float32]
+Rows = tuple[Row, Row]
 Ids = npt.NDArray[np.int64]
 
 _TAIL = np.float32(1e-5)
@@ -40,6 +41,7 @@ class Sampler:
         self._penalised = _has_penalties(params)
         self._seen = set(prompt_ids) if params.repetition_penalty != 1.0 else set()
         self._seen_ids = np.fromiter(self._seen, dtype=np.int64)
+        self._room = (np.empty(0, np.float32), np.empty(0, np.float32))
         self._bias_ids = np.fromiter(params.logit_bias.keys(), dtype=np.int64)
         self._bias = np.fromiter(params.logit_bias.values(), dtype=np.float32)
 
@@ -57,11 +59,17 @@ class Sampler:
         row = self._shape(row)
         if self._params.temperature == 0.0:
             return int(row.argmax())
-        weights, scores = soften(row, self._params.temperature)
+        weights, scores = soften(row, self._params.temperature, self._rows_like(row))
         ids = survivors(weights, self._params) if _filters(self._params) else None
         if ids is None:
             ids = self._head_or_tail(weights, position)
         return int(ids[np.argmax(scores[ids] + gumbel(self._seed, position, ids))])
+
+    def _rows_like(self, row: Row) -> Rows:
+        """Two rows to work in, kept: taking fresh memory costs more than the arithmetic."""
+        if len(self._room[0]) != len(row):
+            self._room = (np.empty_like(row), np.empty_like(row))
+        return self._room
 
     def _head_or_tail(self, weights: Row, position: int) -> Ids:
         """The likely tokens, or the others: which of the two the token comes from, drawn first.
@@ -77,6 +85,10 @@ class Sampler:
         if best >= math.log(tail) + gumbel(self._seed, position, _TAIL_ID)[0]:
             return head
         return np.flatnonzero(weights < _TAIL)
+
+    def logprobs(self, row: Row, token: int) -> tuple[TokenLogprob, tuple[TokenLogprob, ...]]:
+        """`logprobs` for as many alternatives as the parameters ask for."""
+        return logprobs(row, token, self._params.logprobs or 0, self._rows_like(row))
 
     def append(self, token: int) -> None:
         """`token` was taken into the output."""
@@ -119,11 +131,12 @@ def penalise(row: Row, generated: Counter[int], seen: Ids, params: SamplingParam
     return row
 
 
-def soften(row: Row, temperature: float) -> tuple[Row, Row]:
-    """Weights (probabilities up to a factor, the best being 1) and their logarithms."""
-    scores = row / np.float32(temperature)
-    scores -= scores.max()
-    return np.exp(scores), scores
+def soften(row: Row, temperature: float, room: Rows | None = None) -> Rows:
+    """Weights (probabilities up to a factor, the best being 1) and their logarithms, made in `room`."""
+    weights, scores = room if room is not None else (np.empty_like(row), np.empty_like(row))
+    np.divide(row, np.float32(temperature), out=scores)
+    np.subtract(scores, scores.max(), out=scores)
+    return np.exp(scores, out=weights), scores
 
 
 def survivors(weights: Row, params: SamplingParams) -> Ids:
@@ -162,9 +175,11 @@ def _filters(params: SamplingParams) -> bool:
     return params.top_k > 0 or params.top_p < 1.0 or params.min_p > 0.0
 
 
-def logprobs(row: Row, token: int, alternatives: int) -> tuple[TokenLogprob, tuple[TokenLogprob, ...]]:
+def logprobs(
+    row: Row, token: int, alternatives: int, room: Rows | None = None
+) -> tuple[TokenLogprob, tuple[TokenLogprob, ...]]:
     """Log-probability of `token` and of the `alternatives` likeliest tokens, before any filter."""
-    weights, values = soften(row, 1.0)
+    weights, values = soften(row, 1.0, room)
     total = math.log(float(weights.sum(dtype=np.float64)))
     top: list[int] = []
     if alternatives > 0:
