@@ -122,7 +122,7 @@ _NOTICE = (
     "From Monday the library opens at nine and closes at eight, on Saturdays at two. The reading room on the "
     "second floor stays closed until the heating is mended. Books that were due in the week of the flood may "
     "be returned until the end of the month without a fee. The children's hour moves from Wednesday to "
-    "Thursday and now begins at four. Whoever wants to help with drying maps should ask for Mrs Lund at the desk."
+    "Thursday and now begins at four. Whoever wants to help with drying maps should ask for Mrs Lund."
 )
 
 _INVOICE = (

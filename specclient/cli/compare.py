@@ -22,8 +22,9 @@ def compare_edit(client: Any, file: Path, instruction: str, *, as_json: bool, **
     """Run the edit twice and print the diff, the table and the waterfall; as JSON both edits in full."""
     # The engine drafts from the prompt too, and the file stands there: the baseline is plain decoding.
     off = {"extra_body": {"speculation": "off"}} if client.target.provider == "local" else {}
-    plain = run_edit(client, file, instruction, predict=False, **settings, **off)
+    # What the first call warms up, and the prompt that it leaves in the cache, are the baseline's gain.
     predicted = run_edit(client, file, instruction, predict=True, **settings)
+    plain = run_edit(client, file, instruction, predict=False, **settings, **off)
     if as_json:
         write_json(
             {
@@ -70,6 +71,13 @@ def _passes(report: Report) -> float | None:
     return report.speculation.forward_passes if report.speculation is not None else None
 
 
+def _prompt(report: Report) -> str | None:
+    usage = report.usage
+    return (
+        None if usage.prompt is None else f"{usage.prompt} / {'?' if usage.cached is None else usage.cached}"
+    )
+
+
 def _counts(report: Report) -> str | None:
     prediction = report.prediction
     if prediction.accepted_tokens is None or prediction.rejected_tokens is None:
@@ -92,6 +100,7 @@ def _seconds(name: str) -> Any:
 
 # (label, how to read it, its form, what is better: "less", "more", "" for neither)
 _ROWS: tuple[tuple[str, Any, str, str], ...] = (
+    ("prompt tokens / cached", _prompt, "{}", ""),
     ("output tokens", lambda report: report.usage.completion, "{:,}", ""),
     ("forward passes", _passes, "{:,}", "less"),
     ("accepted / rejected", _counts, "{}", ""),

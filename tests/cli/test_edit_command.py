@@ -96,7 +96,7 @@ def test_json_holds_the_edit_and_the_report(edit: Any) -> None:
 def test_compare_runs_both_and_shows_them_side_by_side(edit: Any, server: ScriptedServer, path: Path) -> None:
     outcome = edit("--compare", times=2)
     assert outcome.code == 0, outcome.err
-    assert ["prediction" in request.json for request in server.requests] == [False, True]
+    assert ["prediction" in request.json for request in server.requests] == [True, False]
     assert "not reported" in outcome.out  # a hosted endpoint tells no forward passes, and none are made up
     identical = next(line for line in outcome.out.splitlines() if "outputs identical" in line)
     assert "yes" in identical
