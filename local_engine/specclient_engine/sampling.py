@@ -24,6 +24,8 @@ Ids = npt.NDArray[np.int64]
 
 _TAIL = np.float32(1e-5)
 """Tokens that weigh less than this beside the best are drawn from together."""
+_LEAST = (1e-3, 1e-6, 1e-9, 1e-12, 1e-16, 1e-20, 1e-26, 0.0)
+"""Weights down to which survivors are looked for, one after the other: a sure model has few."""
 _TAIL_ID = np.array([-1], dtype=np.int64)
 
 
@@ -159,14 +161,13 @@ def _sorted_top(weights: Row, params: SamplingParams) -> Ids:
 
     Sorting a whole vocabulary is slow, and what survives nearly always lies close to the best.
     """
+    by_mass = params.top_k == 0
+    mass = params.top_p * float(weights.sum(dtype=np.float64)) if by_mass else 0.0
     ids = np.arange(0)
-    for least in (1e-3, 1e-6, 0.0):
+    for least in _LEAST:
         ids = np.flatnonzero(weights >= max(least, params.min_p))
-        if params.min_p >= least or 0 < params.top_k <= len(ids):
-            break
-        if params.top_k == 0 and float(weights[ids].sum(dtype=np.float64)) >= params.top_p * float(
-            weights.sum(dtype=np.float64)
-        ):
+        enough = weights[ids].sum(dtype=np.float64) >= mass if by_mass else len(ids) >= params.top_k
+        if enough or params.min_p >= least:
             break
     return ids[np.argsort(-weights[ids], kind="stable")]
 
