@@ -38,6 +38,7 @@ def main() -> None:
             messages=[{"role": "user", "content": QUESTION}],
             prediction=KNOWN,
             temperature=0,
+            max_tokens=200,
         )
     print(answer.choices[0].message.content)
 
