@@ -332,7 +332,7 @@ def test_no_thread_is_left(door: SyncDoor) -> None:
     assert not {thread for thread in left if "_accept" not in thread.name and "_serve" not in thread.name}
 
 
-def test_a_thousand_streams_at_once_lose_nothing(server: ScriptedServer) -> None:
+def test_a_hundred_streams_at_once_lose_nothing(server: ScriptedServer) -> None:
     server.respond = lambda r: sse(*[chunk(f"{r.json['seed']},") for _ in range(20)], finish())
 
     async def one(client: specclient.AsyncClient, number: int) -> str:
