@@ -9,7 +9,6 @@ from typing import Any
 from specclient.bench.stats import Estimate
 from specclient.bench.summary import Group
 from specclient.bench.words import ROWS, about_rows, group_title, speculation_text
-from specclient.errors import ConfigError
 
 _COLOURS = {"queue": "#9aa0a6", "prefill": "#e8a33d", "decode": "#2f7ed8"}
 _VERDICTS = {"use it": "#1e8e3e", "do not": "#c5221f", "not enough evidence": "#80868b"}
@@ -24,12 +23,9 @@ td:first-child, th:first-child { text-align: left } tr + tr { border-top: 1px so
 
 
 def page(groups: Sequence[Group], about: Mapping[str, Any]) -> str:
-    """The whole page. Raises ConfigError where plotly is not installed."""
-    try:
-        import plotly.graph_objects as go
-        import plotly.io as pio
-    except ModuleNotFoundError as error:
-        raise ConfigError(f"The HTML report needs {error.name}: pip install 'specclient[bench]'.") from None
+    """The whole page. Needs plotly (`specclient[bench]`)."""
+    import plotly.graph_objects as go
+    import plotly.io as pio
 
     figures = [_gains(go, groups), _phases(go, groups)]
     if len({group.clients for group in groups}) > 1:

@@ -57,6 +57,7 @@ def bench(
     from specclient.bench.summary import summarise
     from specclient.cli.clients import pick_target
 
+    _check_places(out, html)
     cases = _cases(requests, workload, max_tokens)
     order = blocks(cases, clients=_numbers(clients), repeats=repeats, seed=seed)
     picked, loaded = pick_target(target, provider, model, base_url=base_url, config=config)
@@ -64,14 +65,35 @@ def bench(
     store = _measure(picked, loaded, cases, order, out, settings)
     groups = summarise(store.samples.values(), seed=seed)
     if html is not None:
-        from specclient.bench.page import page
-
-        html.write_text(page(groups, store.about), encoding="utf-8")
-        note(f"wrote {html}")
+        _write_page(html, groups, store.about)
     if as_json:
         write_json({"about": store.about, "groups": [asdict(group) for group in groups]})
     else:
         _print(groups, store.about)
+
+
+def _check_places(out: Path, html: Path | None) -> None:
+    """Whatever would lose a measurement at its end is said before it begins."""
+    from importlib.util import find_spec
+
+    from specclient.errors import ConfigError
+
+    for place in filter(None, (out, html)):
+        if not place.absolute().parent.is_dir():
+            raise ConfigError(f"{place.absolute().parent} is not a folder: make it, or write elsewhere.")
+    if html is not None and find_spec("plotly") is None:
+        raise ConfigError("The HTML report needs plotly: pip install 'specclient[bench]'.")
+
+
+def _write_page(path: Path, groups: list[Group], about: dict[str, Any]) -> None:
+    from specclient.bench.page import page
+    from specclient.errors import FileError
+
+    try:
+        path.write_text(page(groups, about), encoding="utf-8")
+    except OSError as error:
+        raise FileError(f"{path} cannot be written: {error.strerror}.") from error
+    note(f"wrote {path}")
 
 
 def _cases(path: Path | None, names: list[str] | None, max_tokens: int | None) -> list[Case]:

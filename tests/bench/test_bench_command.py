@@ -109,6 +109,14 @@ def test_the_table_and_the_page_tell_the_same(bench: Any, tmp_path: Path) -> Non
     assert "<script src=" not in page  # nothing is fetched when it is opened
 
 
+def test_what_would_lose_the_measurement_is_said_first(bench: Any, server: ScriptedServer) -> None:
+    for arguments in (("--out", "no/such/r.jsonl"), ("--html", "no/such/r.html")):
+        code, _, err = bench("-w", "creative", *arguments)
+        assert code == 2
+        assert "is not a folder" in err
+    assert server.requests == []
+
+
 def test_a_file_of_requests_is_measured_under_its_own_names(bench: Any, tmp_path: Path) -> None:
     request = {"messages": [{"role": "user", "content": "hi"}], "prediction": "Hello"}
     (tmp_path / "mine.jsonl").write_text(json.dumps(request) + "\n")
