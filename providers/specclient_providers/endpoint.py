@@ -339,7 +339,8 @@ class EndpointFacts:
     """May hold credentials, so the repr leaves it out."""
     path: str | None
     """Relative to `base_url`; None: the endpoint has no such API, or speaks another wire format."""
-    query: Mapping[str, str]
+    query: Mapping[str, str] = field(repr=False)
+    """What every request carries in its address, which may be a key."""
     key_env: tuple[str, ...]
     auth: Auth
     telemetry_name: str

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import date
 from fnmatch import fnmatchcase
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from specclient_providers import registry
 from specclient_providers.endpoint import (
@@ -20,6 +21,7 @@ from specclient_providers.endpoint import (
 )
 from specclient_providers.overrides import Overrides
 
+_DEPLOYMENT = re.compile(r"/openai/deployments/([^/]+)")
 _V1_ROUTE = (None, "", "v1", "preview", "latest")
 """api-versions that mean the route without deployments in its path."""
 
@@ -45,8 +47,11 @@ def resolve(
     correction = Overrides.parse(overrides or {}, origin=origin, on=day)
     endpoint = correction.apply(registry.get(provider))
     known_as = correction.base_model or model
+    asked, deployment = _in_address(base_url, endpoint)
+    if endpoint.versioned:
+        api_version = api_version or asked.pop("api-version", None)
     address = normal_base_url(base_url or endpoint.base_url, endpoint)
-    path, query = _route(endpoint, api, model, api_version, address)
+    path, query = _route(endpoint, api, deployment or model, api_version, address)
     if endpoint.versioned and address is not None:
         address = _resource_root(address, dated=not _on_v1_route(api_version, address))
     return EndpointFacts(
@@ -58,7 +63,7 @@ def resolve(
         on=day,
         base_url=address,
         path=path,
-        query=query,
+        query={**asked, **query},
         key_env=endpoint.key_env,
         auth=endpoint.auth,
         telemetry_name=endpoint.telemetry_name or endpoint.name,
@@ -92,16 +97,28 @@ def matches(patterns: tuple[str, ...], model: str | None) -> bool:
 
 
 def normal_base_url(address: str | None, endpoint: Endpoint) -> str | None:
-    """One spelling for an address given with or without a version, an ending slash or an API path."""
+    """One spelling for an address given with or without a version, an ending slash or an API path.
+
+    A path that is only the beginning of the endpoint's own is completed; any other stays as it is.
+    """
     if address is None or "://" not in address:
         return address  # whoever connects says what is wrong with it
     parts = urlsplit(address.strip())
     path = parts.path.rstrip("/")
     for ending in ("/chat/completions", "/completions"):
         path = path.removesuffix(ending)
-    if not path and not endpoint.versioned:
+    if not endpoint.versioned and (not path or endpoint.api_prefix.startswith(f"{path}/")):
         path = endpoint.api_prefix
     return urlunsplit((parts.scheme, parts.netloc, path.rstrip("/"), "", ""))
+
+
+def _in_address(base_url: str | None, endpoint: Endpoint) -> tuple[dict[str, str], str | None]:
+    """The query of an address, and the deployment in its path: Azure's portal shows whole addresses."""
+    if base_url is None or "://" not in base_url:
+        return {}, None
+    parts = urlsplit(base_url.strip())
+    deployment = _DEPLOYMENT.search(parts.path) if endpoint.versioned else None
+    return dict(parse_qsl(parts.query, keep_blank_values=True)), deployment and deployment.group(1)
 
 
 def _route(

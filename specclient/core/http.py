@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 
 import httpcore
 
@@ -33,15 +33,16 @@ DEFAULT_HEADERS = {
     "user-agent": f"specclient/{__version__}",
 }
 _UNSENDABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_MASK = "**********"
 _SECRET_HEADERS = frozenset({"authorization", "api-key", "x-api-key", "cookie", "proxy-authorization"})
 
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """A request as it goes out. `headers` holds the key: the repr leaves it and the body out."""
+    """A request as it goes out. Headers and address may hold the key: no repr shows them, nor the body."""
 
     method: str
-    url: str
+    url: str = field(repr=False)
     headers: Mapping[str, str] = field(repr=False)
     body: bytes = field(default=b"", repr=False)
     streamed: bool = False
@@ -113,8 +114,13 @@ def safe_request(send: Send) -> Any:
     """The request as an httpx one, for error attributes; what could be a secret is masked."""
     import httpx
 
-    headers = {k: ("**********" if k.lower() in _SECRET_HEADERS else v) for k, v in send.headers.items()}
-    return httpx.Request(send.method, send.url, headers=headers)
+    headers = {k: (_MASK if k.lower() in _SECRET_HEADERS else v) for k, v in send.headers.items()}
+    parts = urlsplit(send.url)
+    pairs = [
+        (k, v if k == "api-version" else _MASK) for k, v in parse_qsl(parts.query, keep_blank_values=True)
+    ]
+    url = urlunsplit(parts._replace(netloc=send.host, query=urlencode(pairs, safe="*")))
+    return httpx.Request(send.method, url, headers=headers)
 
 
 def core_request(send: Send, wire: Wire) -> httpcore.Request:

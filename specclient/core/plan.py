@@ -51,9 +51,9 @@ class Plan:
     """
 
     body: dict[str, Any] = field(repr=False)
-    headers: dict[str, str]
+    headers: dict[str, str] = field(repr=False)
     path: str
-    query: dict[str, str]
+    query: dict[str, str] = field(repr=False)
     outcome: Outcome
     reasons: tuple[Reason, ...]
     notes: tuple[Reason, ...]

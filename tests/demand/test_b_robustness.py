@@ -419,6 +419,17 @@ def test_b41_every_spelling_of_an_address(door: SyncDoor, provider: str, spellin
     assert door.server.requests[-1].target == "/v1/chat/completions"
 
 
+WHOLE = "{}/openai/deployments/d/chat/completions?api-version="
+
+
+def test_b41_azures_whole_addresses(door: SyncDoor) -> None:
+    for version, outcome in (("2024-10-21", "withheld"), ("2025-01-01-preview", "forwarded")):
+        door.make(provider="azure", model="gpt-4o", base_url=WHOLE.format(door.server.origin) + version)
+        door.server.play(reply(completion()))
+        assert door.create(prediction="known").specclient.prediction.outcome == outcome
+        assert door.server.requests[-1].target == WHOLE.format("") + version
+
+
 @pytest.mark.parametrize("spelling", ["{}/api/v3", "{}/api/v3/", "{}/api/v3/chat/completions"])
 def test_b41_a_path_of_ones_own_stays(door: SyncDoor, spelling: str) -> None:
     door.make(base_url=spelling.format(door.server.origin))

@@ -51,6 +51,7 @@ REPRS = {
     "Send": lambda: Send("POST", "https://h/v1", {"a": SECRET}, SECRET.encode(), plan=planned()),
     "CallStart": lambda: CallStart(provider="p", body={"messages": MESSAGES}),
     "ResponseFacts": lambda: ResponseFacts(output=[{"content": SECRET}]),
+    "Send with a key in its address": lambda: Send("POST", f"https://u:{SECRET}@h/v1?key={SECRET}", {}),
     "EndpointFacts": lambda: resolve("vllm", base_url=ADDRESS),
     "Capabilities": lambda: specclient.capabilities("vllm", base_url=ADDRESS),
     "Client": lambda: specclient.Client(provider="vllm", base_url=ADDRESS, model="m", api_key=SECRET),
@@ -112,6 +113,20 @@ def test_no_error_and_no_log_shows_it(door: SyncDoor, caplog: pytest.LogCaptureF
         seen = seen.__cause__
     assert SECRET not in caplog.text
     assert SECRET not in str(caught.value.report)
+
+
+def test_a_key_in_the_address_is_used_and_shown_nowhere(
+    door: SyncDoor, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    door.make(base_url=f"{door.server.url}?key={SECRET}", query={"sig": SECRET}, max_retries=0)
+    door.server.play(error(400, f"bad {SECRET}"))
+    with pytest.raises(specclient.BadRequestError) as caught:
+        door.create()
+    assert door.server.requests[0].query == {"key": SECRET, "sig": SECRET}
+    error_ = caught.value
+    assert SECRET not in f"{error_.response.request.url} {error_.request.url} {error_.request!r}"
+    assert SECRET not in caplog.text
 
 
 def test_a_call_that_goes_well_logs_nothing_of_itself(

@@ -66,6 +66,37 @@ def test_an_azure_v1_address_stays_on_the_v1_route() -> None:
     assert (facts.url, dict(facts.query)) == (AZURE_V1, {})
 
 
+@pytest.mark.parametrize("version", [None, "2024-10-21"])
+def test_azures_whole_addresses_say_version_and_deployment(version: str | None) -> None:
+    whole = f"{AZURE_OLD}?api-version=2025-01-01-preview"
+    facts = resolve("azure", model="gpt-4o", base_url=whole, api_version=version)
+    assert facts.url == AZURE_OLD
+    assert facts.query == {"api-version": version or "2025-01-01-preview"}
+    assert facts.prediction.supported == (version is None)
+
+
+def test_the_query_of_an_address_goes_with_every_request_and_is_not_shown() -> None:
+    facts = resolve("vllm", model="m", base_url="http://h:8000/v1/?key=secret&route=a")
+    assert facts.url == "http://h:8000/v1/chat/completions"
+    assert facts.query == {"key": "secret", "route": "a"}
+    assert "secret" not in repr(facts)
+
+
+@pytest.mark.parametrize(
+    ("provider", "given", "path"),
+    [
+        ("groq", "/openai", "/openai/v1"),
+        ("fireworks", "/inference/", "/inference/v1"),
+        ("openrouter", "/api", "/api/v1"),
+        ("gemini", "/v1beta", "/v1beta/openai"),
+        ("groq", "/other", "/other"),
+        ("groq", "/open", "/open"),
+    ],
+)
+def test_the_beginning_of_the_endpoints_own_path_is_completed(provider: str, given: str, path: str) -> None:
+    assert resolve(provider, base_url=f"https://h.example{given}").base_url == f"https://h.example{path}"
+
+
 def test_an_azure_gateway_with_openai_in_its_host_keeps_its_host() -> None:
     facts = resolve("azure", model="d", base_url="https://openai.corp.example/azure")
     assert facts.url == "https://openai.corp.example/azure/openai/v1/chat/completions"
