@@ -27,6 +27,8 @@ $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.dev: $(VENV)/.demo
 	@echo "installing the test tools and the official SDKs into $(VENV) (once, a few minutes)" >&2
 	@$(INSTALL) --editable '.[all]' --group dev --group sdks
+	@# instructor declares versions of jiter and rich that exclude the newest openai SDK; it runs beside it.
+	@$(INSTALL) --no-deps instructor
 	@touch $@
 
 demo: $(VENV)/.demo ## regenerate a real file with a real model, with and without its prediction
