@@ -58,7 +58,8 @@ def _framed(data: bytes) -> bytes:
 
 async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, chunks: int) -> None:
     body = json.dumps(PLAIN).encode()
-    plain = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body) + body
+    plain = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
+    plain += b"content-length: %d\r\n\r\n" % len(body) + body
     head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
     events = [event(number) for number in range(chunks)] + [event(0, "stop")]
     tail = _framed(b"data: [DONE]\n\n") + b"0\r\n\r\n"
@@ -104,7 +105,7 @@ def cpu(run: Callable[[], Any], repeats: int = 5) -> float:
 
 
 def sync_rows(url: str, make: Callable[[str], Any], calls: int, chunks: int) -> dict[str, float]:
-    """Microseconds of CPU: a plain call, a streamed chunk that comes with others, and one that comes alone."""
+    """Microseconds of CPU: a plain call, a streamed chunk that comes with others, one that comes alone."""
     with closing(make(url)) as client:
 
         def plain() -> None:
@@ -143,7 +144,7 @@ async def _many(client: Any, streams: int, chunks: int) -> int:
 
 
 def concurrent_row(url: str, make: Callable[[str], Any], streams: int, chunks: int) -> dict[str, float]:
-    """Many async streams at once, twice: whole texts, CPU a chunk, and growth of memory in the second round."""
+    """Many async streams at once, twice: whole texts, CPU a chunk, growth of memory in the second round."""
 
     async def rounds() -> dict[str, float]:
         client = make(url)

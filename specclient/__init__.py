@@ -1,8 +1,8 @@
 """One `prediction` argument for every LLM endpoint, and the truth about what it did.
 
-    client = specclient.Client(target="prod")        # or provider=, model=, base_url=, api_key=
-    answer = client.chat.completions.create(messages=[…], prediction=known_text)
-    answer.specclient.prediction.outcome             # forwarded, local, via_prompt, withheld, …
+client = specclient.Client(target="prod")        # or provider=, model=, base_url=, api_key=
+answer = client.chat.completions.create(messages=[…], prediction=known_text)
+answer.specclient.prediction.outcome             # forwarded, local, via_prompt, withheld, …
 """
 
 from __future__ import annotations

@@ -16,11 +16,38 @@ from specclient.dry_run import plan
 from specclient.errors import APIError
 from specclient.types import ChatCompletion, ChatCompletionChunk, parse
 
-KEYS = (
-    "id object created model choices index delta message content text role finish_reason tool_calls function "
-    "name arguments usage prompt_tokens completion_tokens completion_tokens_details accepted_prediction_tokens "
-    "error code type logprobs reasoning_content thinking refusal specclient timings"
-).split()
+KEYS = [
+    "id",
+    "object",
+    "created",
+    "model",
+    "choices",
+    "index",
+    "delta",
+    "message",
+    "content",
+    "text",
+    "role",
+    "finish_reason",
+    "tool_calls",
+    "function",
+    "name",
+    "arguments",
+    "usage",
+    "prompt_tokens",
+    "completion_tokens",
+    "completion_tokens_details",
+    "accepted_prediction_tokens",
+    "error",
+    "code",
+    "type",
+    "logprobs",
+    "reasoning_content",
+    "thinking",
+    "refusal",
+    "specclient",
+    "timings",
+]
 
 scalars = st.none() | st.booleans() | st.integers(-5, 600) | st.floats(allow_nan=False) | st.text(max_size=8)
 values = st.recursive(
@@ -29,7 +56,7 @@ values = st.recursive(
     max_leaves=20,
 )
 choice = st.fixed_dictionaries(
-    {}, optional={key: values for key in ("index", "delta", "message", "text", "finish_reason")}
+    {}, optional=dict.fromkeys(("index", "delta", "message", "text", "finish_reason"), values)
 )
 answers = st.dictionaries(st.sampled_from(KEYS), values, max_size=6) | st.fixed_dictionaries(
     {"choices": st.lists(choice, max_size=3)}, optional={"usage": values, "error": values, "id": values}
