@@ -18,24 +18,26 @@ from benchmarks.oracle import load_cases, load_tokenizer, replay
 from benchmarks.replay import CPU
 from specclient_engine.proposers import AcceptanceTable, acceptance, build_proposer
 from specclient_engine.proposers.memory import Memory
-from specclient_engine.proposers.rewriting import KINDS
+from specclient_engine.proposers.rewriting import KINDS, RuleKind
 
 SETS = ("canitedit", "edit_pairs")
 ROUNDS = 2
 FEWEST = 30.0
 """Guesses that a shipped rate rests on."""
-ASSUMED = {
-    f"rewrite/{KINDS.index(kind) * 8 + 2 * confirmed}": rate
-    for kind, rates in {
-        "word": (None, None, 0.9, 0.95),
-        "phrase": (None, None, 0.9, 0.95),
-        "indent": (None, None, 0.9, 0.95),
-        "newline": (0.9, 0.97, 0.98, 0.99),
-    }.items()
-    for confirmed, rate in enumerate(rates)
-    if rate is not None
+CONFIRMED: dict[RuleKind, tuple[float | None, ...]] = {
+    "word": (None, None, 0.9, 0.95),
+    "phrase": (None, None, 0.9, 0.95),
+    "indent": (None, None, 0.9, 0.95),
+    "newline": (0.9, 0.97, 0.98, 0.99),
 }
-"""Rates of rules that these edits are too few to fit: a rule that held twice is no longer a guess."""
+"""Rates of rules by how often they held: these edits are too few to fit them."""
+BEGINNING = {
+    "beginning/0": 0.05,
+    "beginning/0/0/1": 0.6,
+    "beginning/0/1/1": 0.6,
+    **{f"beginning/{step}": rate for step, rate in enumerate((0.9, 0.95, 0.97, 0.99), start=1)},
+}
+"""Rates of a file's beginning behind something else: these edits have no fences and no preambles."""
 PLACE = ROOT / "local_engine" / "specclient_engine" / "proposers" / "priors.py"
 
 
@@ -58,7 +60,11 @@ def main(
             say(f"{name}: {label}")
     learnt = table.to_dict()
     rates = {key: hits / tries for key, (hits, tries) in learnt["counts"].items() if tries >= FEWEST}
-    rates = ASSUMED | rates
+    for rule, held in CONFIRMED.items():
+        for times, rate in enumerate(held):
+            if rate is not None:
+                rates.setdefault(f"rewrite/{KINDS.index(rule) * 8 + 2 * times}", rate)
+    rates |= BEGINNING
     lines = [
         '"""Rates and weights to start from, fitted by `benchmarks/fit_priors.py` on half of its edits."""',
         "",

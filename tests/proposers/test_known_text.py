@@ -29,7 +29,7 @@ def kinds(known: KnownText, *, line_start: bool = False) -> dict[str, int]:
 
 def test_copying_keeps_the_cursor() -> None:
     known, edits = follow(TEXT, TEXT[:20])
-    assert kinds(known) == {"cursor": TEXT[20]}
+    assert kinds(known) == {"start": TEXT[20]}
     assert edits == []
 
 

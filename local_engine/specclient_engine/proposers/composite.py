@@ -11,7 +11,7 @@ from specclient_engine.proposers.automaton import SuffixAutomaton, Walker, agree
 from specclient_engine.proposers.blend import MOST_SUPPORT, SHIFT, Features, log_odds
 from specclient_engine.proposers.contexts import Line, LineContexts
 from specclient_engine.proposers.follower import Pointer, TextFollower
-from specclient_engine.proposers.known_text import BREAKS, INSIDE
+from specclient_engine.proposers.known_text import BREAKS, COPYING, INSIDE
 from specclient_engine.proposers.vocabulary import BREAK, END, Vocabulary
 
 LEAST_SURVIVAL = 0.02
@@ -160,10 +160,11 @@ class _Drafting:
             return False
         pointer, step = self.pointers[0], len(self.tokens)
         keys: list[Key]
-        if pointer.kind == "cursor" and pointer.feature + step >= STEADY:
+        copying = pointer.kind in COPYING
+        if copying and (pointer.kind == "start" or pointer.feature + step >= STEADY):
             length = bucket(pointer.feature + step)
-            keys = [("cursor", length, place) for place in range(3)]
-        elif pointer.kind != "cursor" and step >= STEPS:
+            keys = [(pointer.kind, length, place) for place in range(3)]
+        elif not copying and step >= STEPS:
             keys = [(pointer.kind, STEPS, int(place == BREAKS), pointer.feature) for place in range(3)]
         else:
             return False
@@ -258,7 +259,7 @@ class _Drafting:
         copied: int | None = None
         for pointer in self.pointers:
             token = pointer.tokens[pointer.position]
-            if pointer.kind != "cursor":
+            if pointer.kind not in COPYING:
                 place = pointer.places[pointer.position]
                 yield token, (pointer.kind, min(step, STEPS), int(place == BREAKS), pointer.feature)
                 continue
@@ -267,7 +268,7 @@ class _Drafting:
                 yield token, ("rewrite", rule.feature, int(copied is not None and copied != token))
             elif copied is None:
                 copied = token
-                yield token, ("cursor", bucket(pointer.feature + step), pointer.places[pointer.position])
+                yield token, (pointer.kind, bucket(pointer.feature + step), pointer.places[pointer.position])
             elif copied != token:
                 yield token, ("another cursor", bucket(pointer.feature + step))
 
@@ -278,7 +279,7 @@ class _Drafting:
         """
         walker = self._walker
         found = walker.next_token()
-        at = next((i for i, (_, key) in enumerate(votes) if key[0] == "cursor"), None)
+        at = next((i for i, (_, key) in enumerate(votes) if key[0] in COPYING), None)
         rule = next(((token, key) for token, key in votes if key[0] == "rewrite"), None)
         if found is not None and found >= 0:
             length = bucket(walker.length)

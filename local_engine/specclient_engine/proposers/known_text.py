@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 CONFIRMED = 3
 """Matching tokens in a row that end a loss: from then on another mismatch is a new edit."""
+COPYING = frozenset({"start", "cursor"})
 LOOK_AHEAD = 4
 LOOK_BACK = 2
 """How many occurrences of a token on either side of the anchor are tried when the place is lost."""
@@ -23,10 +24,11 @@ PATIENCE = 6
 class Guess:
     """A position of the known text that may come next, with what the belief in it rests on.
 
-    `kind` is "cursor" (the text is being copied; `feature` is the run so far), or, after a mismatch,
+    `kind` is one of COPYING: "start" (nothing has contradicted the text yet), "cursor" (it is being
+    copied again after an edit; `feature` is the run so far in both); or, while the place is lost,
     "resync" (the end of the output was found near the loss), "substitution" (as many tokens were
     replaced as written), "insertion" (the text goes on where it was lost), "line" (the rest of the
-    line was replaced).
+    line was replaced), "beginning" (the text has yet to begin, as behind a code fence).
     """
 
     position: int
@@ -52,7 +54,7 @@ class KnownText:
     A mismatch costs a bounded search near the anchor, so following n tokens is O(n log n) at worst.
     """
 
-    __slots__ = ("_lost_at", "_where", "anchor", "cursor", "lost", "places", "run", "tokens")
+    __slots__ = ("_lost_at", "_untouched", "_where", "anchor", "cursor", "lost", "places", "run", "tokens")
 
     def __init__(self, tokens: Sequence[int], breaks: Sequence[bool]) -> None:
         """`breaks[i]` says whether `tokens[i]` holds a line break."""
@@ -63,6 +65,7 @@ class KnownText:
         ]
         self.cursor = self.run = self.anchor = self.lost = 0
         self._lost_at = 0
+        self._untouched = True
         self._where: dict[int, list[int]] = {}
         where = self._where
         for position, token in enumerate(self.tokens):
@@ -84,6 +87,7 @@ class KnownText:
                 return self._settle(len(output))
             self.lost += 1
             return None
+        self._untouched = False
         if self.lost == 0:
             self.anchor = cursor
             self._lost_at = len(output) - 1
@@ -130,15 +134,18 @@ class KnownText:
     def guesses(self, line_start: bool) -> list[Guess]:
         """Positions that may come next; `line_start` says whether the output stands at a line's start."""
         if not self.lost:
-            return [Guess(self.cursor, "cursor", self.run)] if self.cursor < len(self.tokens) else []
+            kind = "start" if self._untouched else "cursor"
+            return [Guess(self.cursor, kind, self.run)] if self.cursor < len(self.tokens) else []
         size, lost = len(self.tokens), min(self.lost, PATIENCE)
         found = []
         if self.run and self.cursor < size:
             found.append(Guess(self.cursor, "resync", self._resync_feature()))
         if self.anchor + self.lost < size:
             found.append(Guess(self.anchor + self.lost, "substitution", lost))
-        if self.anchor < size:
-            at_line = self.anchor == 0 or self.places[self.anchor - 1] == BREAKS
+        if self.anchor == 0 < size:
+            found.append(Guess(0, "beginning", int(line_start)))
+        elif self.anchor < size:
+            at_line = self.places[self.anchor - 1] == BREAKS
             found.append(Guess(self.anchor, "insertion", 4 * lost + 2 * line_start + at_line))
         if line_start:
             following = self._next_line(self.anchor)
