@@ -120,11 +120,11 @@ class Body:
                 value = from_json(data)
             except ValueError:
                 try:
-                    value = _no_object(data)
+                    value = data.decode("utf-8", "replace") if name == "error" else _no_object(data)
                 except APIResponseValidationError as error:
                     self.fault = error  # raised at the next read: what came before it is given first
                     return objects
-            if name == "error" and value is not DONE and not (isinstance(value, dict) and value.get("error")):
+            if name == "error" and not (isinstance(value, dict) and value.get("error")):
                 value = {"error": value}
             if value is DONE or isinstance(value, dict):
                 objects.append(value)
@@ -133,10 +133,10 @@ class Body:
     def end(self) -> list[Any]:
         """The objects that only the end of the body completes."""
         if self._events:
-            return []
+            return [DONE] if self._reader.unfinished.strip() == b"[DONE]" else []
         content = b"".join(self._pieces)
         try:
-            return [_json(content)]
+            return [_without_list(_json(content))]
         except ValueError:
             raise APIResponseValidationError(_no_json(content, self._html)) from None
 
@@ -174,8 +174,15 @@ def _json(data: bytes) -> Any:
         return json.loads(data)
 
 
+def _without_list(value: Any) -> Any:
+    """An error that came in a list by itself, as Google's servers send it, as the object that it is."""
+    alone = isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict)
+    return value[0] if alone and "error" in value[0] else value
+
+
 def _no_object(data: bytes) -> Any:
     """What an event's data means that is not JSON."""
+    data = data.strip()
     if data.startswith(b"[DONE]"):
         return DONE
     if data.startswith(b":"):  # a comment that a proxy wrapped into a data line

@@ -46,6 +46,13 @@ class SSEReader:
         """Whether an unfinished event or line is held."""
         return bool(self._held or self._data)
 
+    @property
+    def unfinished(self) -> bytes:
+        """The data of an event that no blank line has closed yet: some servers end at `[DONE]`."""
+        line = b"".join(self._held)
+        data = [*self._data, line[5:]] if line.startswith(b"data:") else self._data
+        return b"\n".join(data)
+
     def feed(self, block: bytes) -> list[Event]:
         """The events completed by `block`. Raises EventTooLarge."""
         if self._is_one_event(block):

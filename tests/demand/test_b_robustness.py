@@ -73,6 +73,7 @@ ERRORS: dict[str, tuple[Any, type[Exception], str]] = {
     ),
     "B10-event": (raw(GONE, "error"), specclient.InternalServerError, "gone"),
     "B10-event-nested": (raw({"error": GONE}, "error"), specclient.InternalServerError, "gone"),
+    "B10-event-text": (b"event: error\ndata: upstream is gone\n\n", specclient.APIError, "upstream is gone"),
     "B10-detail": ({"detail": "upstream is gone"}, specclient.APIError, "gone"),
     "B10-bare": ({"message": "upstream is gone", "code": 502}, specclient.InternalServerError, "gone"),
 }
@@ -147,6 +148,31 @@ def test_an_end_without_a_mark_is_no_answer(door: SyncDoor, broken: Any) -> None
     with pytest.raises(specclient.APIConnectionError) as caught:
         door.read()
     assert caught.value.partial == "one two "
+
+
+LAST = {
+    "B13": b"data: [DONE]\n\n",
+    "B13-bare": b"data: [DONE]",
+    "B13-one-line-end": b"data: [DONE]\r\n",
+    "B13-blanks": b"data:   [DONE]  \n\n",
+    "B13-no-blank": b"data:[DONE]\n\n",
+}
+
+
+@pytest.mark.parametrize("framing", ["chunked", "close"])
+@pytest.mark.parametrize("last", LAST.values(), ids=LAST)
+def test_done_is_a_mark_however_it_is_written(door: SyncDoor, last: bytes, framing: str) -> None:
+    door.server.play(stream(*map(data, THREE), last, framing=framing))
+    assert text_of(door.read()) == "one two "
+
+
+def test_b34_an_error_in_a_list(door: SyncDoor) -> None:
+    body = [{"error": {"code": 400, "message": "No such field"}}]
+    for answer in (reply(body), reply(body, 400), reply(body)):
+        door.server.play(answer)
+    for streamed in (False, False, True):
+        with pytest.raises(specclient.BadRequestError, match="No such field"):
+            door.create(stream=streamed) if not streamed else door.read()
 
 
 @pytest.mark.parametrize("way", DOORS)
