@@ -13,6 +13,7 @@ from fused_models import FAMILIES, SIZES, save, save_model
 from transformers import LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
 
 from specclient_engine.errors import NotEnoughMemory
+from specclient_engine.runner import choice
 from specclient_engine.runner.base import Chunk
 from specclient_engine.runner.fused import FusedRunner, load_fused
 from specclient_engine.runner.fused_aten import AtenRunner
@@ -217,6 +218,32 @@ def test_auto_takes_what_is_quickest_and_says_so(tmp_path: Path) -> None:
     assert runner is not None
     assert runner.kind in ("bfloat16", "float32", "int8")
     assert runner.kind != "int8" or isinstance(runner, NativeRunner)
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"hidden_size": 98, "num_attention_heads": 49, "num_key_value_heads": 1, "head_dim": 4},
+        {"head_dim": 320},
+    ],
+    ids=["shared by 49", "320 wide"],
+)
+def test_heads_that_the_kernels_do_not_hold_are_computed_without_them(
+    sizes: dict[str, int], tmp_path: Path
+) -> None:
+    model = save(LlamaForCausalLM, LlamaConfig(**{**SIZES, **sizes}), tmp_path)
+    runner = load_fused(tmp_path, dtype="float32")
+    assert isinstance(runner, AtenRunner)
+    ids = some_ids(40)
+    torch.testing.assert_close(whole(runner, ids), reference(model, ids), atol=2e-3, rtol=1e-3)
+
+
+def test_bfloat16_is_left_to_the_framework_where_the_processor_does_not_multiply_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_model("qwen2", tmp_path)
+    monkeypatch.setattr(choice, "instructions", frozenset)
+    assert isinstance(load_fused(tmp_path, dtype="bfloat16"), AtenRunner)
 
 
 def test_without_a_compiler_the_framework_computes(

@@ -51,11 +51,13 @@ def choose(dtype: Literal["auto"] | Kind, library: ctypes.CDLL | None) -> Choice
 
 
 def _candidates(dtype: Literal["auto"] | Kind, compiled: bool) -> list[Choice]:
-    if not compiled:
-        return [Choice(kind, False) for kind in (("bfloat16", "float32") if dtype == "auto" else (dtype,))]
     kinds: tuple[Kind, ...] = ("int8", "bfloat16", "float32") if dtype == "auto" else (dtype,)
+    narrow = "avx512_bf16" in instructions()
+    native = [Choice(kind, True) for kind in kinds if compiled and (kind != "bfloat16" or narrow)]
+    if not native:
+        return [Choice(kind, False) for kind in kinds if dtype != "auto" or kind != "int8"]
     tiles = "amx_bf16" in instructions() and "bfloat16" in kinds
-    return [*(Choice(kind, True) for kind in kinds), *([Choice("bfloat16", False)] if tiles else [])]
+    return [*native, Choice("bfloat16", False)] if tiles else native
 
 
 def _product(choice: Choice, library: ctypes.CDLL | None, weight: torch.Tensor) -> Callable[[], object]:

@@ -149,7 +149,7 @@ def load_fused(
     from .choice import choose
     from .cuda import CudaRunner
     from .fused_aten import AtenRunner
-    from .fused_native import NativeRunner
+    from .fused_native import NativeRunner, kernels_fit
     from .native_build import native_library
 
     shape = read_shape(folder)
@@ -158,7 +158,9 @@ def load_fused(
     place = torch.device(device)
     if place.type == "cuda":
         return CudaRunner(folder, shape, dtype, place, max_context, progress)
-    found = native_library()
+    found = (
+        native_library() if kernels_fit(shape) else "its heads are too wide or share too much for the kernels"
+    )
     library = None if isinstance(found, str) else found
     choice = choose(dtype, library)
     kernels = "compiled kernels" if choice.native else f"torch operators ({found})"

@@ -16,14 +16,22 @@ from .native_build import instructions
 from .pages import HugePages
 from .weights import LayerWeights, ModelShape, WeightFiles
 
+STRIP = 32
 PANEL = 64
 GROUP = 64
+WIDEST_HEAD = 256
+MOST_HEADS_SHARING = 48
 KINDS = {"float32": 0, "bfloat16": 1, "int8": 2}
+
+
+def kernels_fit(shape: ModelShape) -> bool:
+    """Whether the kernels' fixed buffers hold the heads of this model."""
+    return shape.head_dim <= WIDEST_HEAD and shape.group <= MOST_HEADS_SHARING
 
 
 class _Matrix(Structure):
     _fields_: ClassVar[Any] = [
-        ("panels", c_void_p),
+        ("strips", c_void_p),
         ("scale", c_void_p),
         ("bias", c_void_p),
         ("outputs", c_int32),
@@ -93,7 +101,7 @@ class _Workspace(Structure):
 
 
 class NativeRunner(FusedRunner):
-    """The kernels of `kernels/pass.c` over weights in panels. Rows never depend on the rows beside them.
+    """The kernels of `kernels/pass.c` over weights in strips. Rows never depend on the rows beside them.
 
     `kind` is "float32", "bfloat16" or "int8". The residual stream, the norms and the softmax are float32
     in all of them; int8 keeps its cache in bfloat16 where the processor multiplies that.
@@ -168,10 +176,10 @@ class NativeRunner(FusedRunner):
         to.down = self._matrix(layer.down, layer.down_bias)
 
     def _matrix(self, weight: torch.Tensor, bias: torch.Tensor | None) -> _Matrix:
-        outputs = _up(len(weight), PANEL)
+        outputs = _up(len(weight), STRIP)
         made = _Matrix(outputs=len(weight), inputs=_up(weight.shape[1], PANEL))
-        panels, scale = pack(self._library, weight, self.kind, self._pages)
-        made.panels = self._keep(panels)
+        strips, scale = pack(self._library, weight, self.kind, self._pages)
+        made.strips = self._keep(strips)
         if scale is not None:
             made.scale = self._keep(scale)
         if bias is not None:
@@ -231,14 +239,14 @@ class NativeRunner(FusedRunner):
 
 
 def multiply(library: ctypes.CDLL, weight: torch.Tensor, kind: str, rows: int) -> Callable[[], None]:
-    """One product of `rows` rows with `weight`, ready to be run and timed; sizes are whole panels."""
-    panels, scale = pack(library, weight, kind, HugePages())
+    """One product of `rows` rows with `weight`, ready to be run and timed; sizes are whole strips."""
+    strips, scale = pack(library, weight, kind, HugePages())
     outputs, inputs = weight.shape
     x, operand, scales, offsets = (torch.zeros(rows, inputs) for _ in range(4))
     out, stages = torch.zeros(rows, outputs), torch.zeros(PANEL)
 
     def run() -> None:
-        matrix = _Matrix(panels=panels.data_ptr(), outputs=outputs, inputs=inputs)
+        matrix = _Matrix(strips=strips.data_ptr(), outputs=outputs, inputs=inputs)
         if scale is not None:
             matrix.scale = scale.data_ptr()
         workspace = _Workspace(
@@ -261,14 +269,14 @@ def multiply(library: ctypes.CDLL, weight: torch.Tensor, kind: str, rows: int) -
 def pack(
     library: ctypes.CDLL, weight: torch.Tensor, kind: str, pages: HugePages
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """The matrix `[outputs, inputs]` as panels of 64 outputs by steps of 4 bytes; int8 with its scales.
+    """The matrix `[outputs, inputs]` as strips of 32 outputs by steps of 4 bytes; int8 with its scales.
 
     int8 is symmetric with one scale an output, stored with 128 added.
     """
     weight = (weight if weight.dtype == torch.bfloat16 else weight.float()).contiguous()
-    outputs, inputs = (_up(size, PANEL) for size in weight.shape)
+    outputs, inputs = _up(weight.shape[0], STRIP), _up(weight.shape[1], PANEL)
     size = {"float32": 4, "bfloat16": 2, "int8": 1}[kind]
-    panels = pages.take(outputs * inputs * size)
+    strips = pages.take(outputs * inputs * size)
     scale = torch.empty(outputs) if kind == "int8" else None
     library.pack(
         c_void_p(weight.data_ptr()),
@@ -276,22 +284,22 @@ def pack(
         KINDS[kind],
         *weight.shape,
         inputs,
-        c_void_p(panels.data_ptr()),
+        c_void_p(strips.data_ptr()),
         None if scale is None else c_void_p(scale.data_ptr()),
         torch.get_num_threads(),
     )
-    return panels, scale
+    return strips, scale
 
 
 def _interleave(joint: torch.Tensor) -> torch.Tensor:
-    """Gate above up, as 32 rows of the one before 32 rows of the other, padded to whole panels."""
+    """Gate above up, as 16 rows of the one before 16 rows of the other, padded to whole strips."""
     gate, up = (_padded(half) for half in joint.chunk(2))
     return torch.cat([gate, up], dim=1).flatten(0, 1)
 
 
 def _padded(half: torch.Tensor) -> torch.Tensor:
-    tail = half.new_zeros(_up(len(half), 32) - len(half), *half.shape[1:])
-    return torch.cat([half, tail]).view(-1, 32, *half.shape[1:])
+    tail = half.new_zeros(_up(len(half), 16) - len(half), *half.shape[1:])
+    return torch.cat([half, tail]).view(-1, 16, *half.shape[1:])
 
 
 def _up(value: int, step: int) -> int:

@@ -114,20 +114,19 @@ static void attend(const Model *m, const Workspace *w, const Span *span, int ind
         for (int p = 0; p < parts; p++) memset(a->sums[p][i], 0, sizeof a->sums[p][i]);
     }
     int last = a->position[count - 1];
-    const Ahead none = {0, 0};
     for (int first = 0; first <= last; first += PANEL) {
         const uint8_t *k = keys + first / PANEL * panel_bytes, *v = values + first / PANEL * panel_bytes;
         for (int i = 0; i < count; i += TILE) {
             int n = count - i < TILE ? count - i : TILE;
-            tile_of(kind, n, a->query + (int64_t)i * d * bytes, d * bytes, k, d * bytes / 4, 0, none,
-                    &a->scores[i]);
+            panel_tile(kind, n, a->query + (int64_t)i * d * bytes, d * bytes, k, d * bytes / 4, 0,
+                       &a->scores[i]);
             for (int r = i; r < i + n; r++) {
                 if (a->position[r] >= first) weigh(a, r, first, kind, parts);
                 else memset(a->shares + r * PANEL * bytes, 0, (size_t)PANEL * bytes);
             }
             for (int p = 0; p < parts; p++)
-                tile_of(kind, n, a->shares + i * PANEL * bytes, PANEL * bytes, v + p * PANEL * PANEL * bytes,
-                        PANEL * bytes / 4, 1, none, &a->sums[p][i]);
+                panel_tile(kind, n, a->shares + i * PANEL * bytes, PANEL * bytes, v + p * PANEL * PANEL * bytes,
+                        PANEL * bytes / 4, 1, &a->sums[p][i]);
         }
     }
     int mixed_stride = m->layers[0].output.inputs;

@@ -1,10 +1,10 @@
 /* The nouns of the kernels, shared with fused_native.py.
  *
- * Every matrix is cut into panels of 64 outputs. A panel is a sequence of steps; a step holds 4 bytes of
- * each output (4 int8, 2 bfloat16 or 1 float32 weights), 256 bytes in all. A row of activations is read
- * 4 bytes a step and broadcast, so one loop serves the three kinds of number, and keys and values of the
- * cache too. A row's sums are made in one order whatever rows are computed beside it: a token verified
- * in a block gets the very numbers that it gets alone.
+ * Every matrix is cut into strips of 32 outputs. A strip is a sequence of steps; a step holds 4 bytes of
+ * each output (4 int8, 2 bfloat16 or 1 float32 weights), 128 bytes in all. A row of activations is read
+ * 4 bytes a step and broadcast, so one loop serves the three kinds of number. Keys and values are cached in
+ * panels of the same make, 64 wide. A row's sums are made in one order whatever rows are computed beside
+ * it: a token verified in a block gets the very numbers that it gets alone.
  */
 #pragma once
 #include <immintrin.h>
@@ -14,9 +14,11 @@
 #include <stdint.h>
 #include <string.h>
 
-#define PANEL 64      /* outputs of a panel, and cached positions of a panel of keys or values */
-#define VECTORS 4     /* 512-bit vectors of a panel */
-#define TILE 6        /* rows computed together: 24 sums stay in registers */
+#define STRIP 32      /* outputs of a strip of weights: 2 vectors */
+#define STRIP_ROWS 12 /* rows of a tile of a strip: 24 sums stay in registers */
+#define PANEL 64      /* positions of a panel of keys, numbers of a panel of values: 4 vectors */
+#define VECTORS 4
+#define TILE 6        /* rows of a tile of a panel */
 #define GROUP 64      /* activations that share an int8 scale */
 #define MAX_HEAD 256  /* widest head */
 #define ROW_BLOCK 96  /* rows of one task of a product */
@@ -27,7 +29,7 @@ enum { FLOAT32 = 0, BFLOAT16 = 1, INT8 = 2 };
 enum { STORE = 0, ADD = 1, SWIGLU = 2 };
 
 typedef struct {
-    const uint8_t *panels;
+    const uint8_t *strips;
     const float *scale; /* int8: of each output */
     const float *bias;  /* of each output, or null */
     int32_t outputs;    /* true number of outputs */

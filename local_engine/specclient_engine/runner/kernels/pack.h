@@ -33,20 +33,20 @@ static float narrow_row(int kind, const float *row, int inputs, uint8_t *out) {
     return most / 127.f;
 }
 
-/* One panel of a matrix `[outputs, width]`; what lies beyond its edges is zero. */
-static void pack_panel(const uint8_t *weight, int bf16, int kind, int outputs, int width, int inputs, int panel,
-                       uint8_t *panels, float *scale) {
+/* One strip of a matrix `[outputs, width]`; what lies beyond its edges is zero. */
+static void pack_strip(const uint8_t *weight, int bf16, int kind, int outputs, int width, int inputs, int strip,
+                       uint8_t *strips, float *scale) {
     int steps = inputs * element_bytes(kind) / 4;
-    int32_t *to = (int32_t *)(panels + (int64_t)panel * steps * 256);
+    int32_t *to = (int32_t *)(strips + (int64_t)strip * steps * STRIP * 4);
     float row[inputs];
     int32_t words[inputs];
     memset(row, 0, sizeof row);
-    for (int lane = 0; lane < PANEL; lane++) {
-        int64_t output = (int64_t)panel * PANEL + lane;
+    for (int lane = 0; lane < STRIP; lane++) {
+        int64_t output = (int64_t)strip * STRIP + lane;
         if (output < outputs) widen_row(weight, bf16, output, width, row);
         else memset(row, 0, sizeof row);
         float by = narrow_row(kind, row, inputs, (uint8_t *)words);
         if (scale) scale[output] = by;
-        for (int s = 0; s < steps; s++) to[(int64_t)s * PANEL + lane] = words[s];
+        for (int s = 0; s < steps; s++) to[(int64_t)s * STRIP + lane] = words[s];
     }
 }

@@ -74,8 +74,8 @@ void multiply(const Matrix *m, int32_t kind, const Workspace *w, const float *x,
 
 /* Packs a matrix of float32 or bfloat16 numbers; `scale` only for int8. */
 void pack(const uint8_t *weight, int32_t bf16, int32_t kind, int32_t outputs, int32_t width, int32_t inputs,
-          uint8_t *panels, float *scale, int32_t threads) {
+          uint8_t *strips, float *scale, int32_t threads) {
 #pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
-    for (int panel = 0; panel < round_up(outputs, PANEL) / PANEL; panel++)
-        pack_panel(weight, bf16, kind, outputs, width, inputs, panel, panels, scale);
+    for (int strip = 0; strip < round_up(outputs, STRIP) / STRIP; strip++)
+        pack_strip(weight, bf16, kind, outputs, width, inputs, strip, strips, scale);
 }
