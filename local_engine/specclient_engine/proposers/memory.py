@@ -11,7 +11,7 @@ from itertools import islice
 
 from specclient_engine.proposers.contexts import SHIFT, Line, Successors, note, settled
 
-MOST = 1 << 18
+MOST = 1 << 16
 """Contexts of each length that are kept; beyond that the oldest half goes."""
 
 
