@@ -19,42 +19,68 @@ _STATUSES = (400, 422)
 _MAX_DEPTH = 6
 _LITERAL_LIMIT = 20_000
 
-_KIND = r"(?:request\s+)?(?:argument|parameter|property|field|option|input|key|name)"
+_KIND = r"(?:request\s+)?(?:argument|parameter|param|property|field|option|input|key|name)"
 _STRANGE = r"(?:unrecogni[sz]ed|unsupported|unknown|unexpected|invalid|extra|additional|disallowed|forbidden)"
-_NOT_ALLOWED = r"not\s+(?:supported|allowed|permitted|available|recogni[sz]ed|valid|a valid)"
-_FILLER = r"(?:\s+(?:supplied|passed|received|name|found|provided|in request|in body))*"
+_NOT_ALLOWED = (
+    r"(?:not\s+(?:currently\s+|yet\s+)?"
+    r"(?:supported|allowed|permitted|available|enabled|recogni[sz]ed|valid|a valid)|should not (?:exist|be))"
+)
+_WHERE = (
+    r"(?:\s+(?:supplied|passed|received|name|found|provided|specified|given)"
+    r"|\s+in (?:the )?(?:request|body|object|payload))*"
+)
 
 _PREFIX = re.compile(
-    r"^(?:error:\s*)?(?:\d{3}\s+)?(?:(?:bad request|unprocessable entity|validation error)\s*[:.]\s*)?",
+    r"^(?:[\w.]*(?:error|exception)\s*[:,]\s*|\d{3}\s+|(?:value error|bad request|invalid request|"
+    r"unprocessable entity|(?:schema |request )?validation(?: error| failed)?)\s*[:.,]\s*)+",
     re.IGNORECASE,
 )
 _SAYS_SO = {
     "a strange argument, then its name": (
-        rf"^{_STRANGE}\s+{_KIND}s?(?:\(s\))?{_FILLER}\s*:?\s*FIELD(?!\s*,)"
+        rf"^(?:(?:the\s+)?(?:request|body|payload|input)\s+(?:body\s+)?(?:contains|has|includes)\s+(?:an?\s+)?)?"
+        rf"{_STRANGE}\s+(?:{_KIND}|value)s?(?:\(s\))?{_WHERE}\s*:?\s*FIELD(?!\s*,)"
     ),
     "the name, then that it is not allowed": (
-        rf"^(?:the\s+)?(?:{_KIND})?\s*:?\s*FIELD\s*:?\s+(?:{_KIND}\s+)?(?:is|are|was)\s+"
-        rf"(?:{_NOT_ALLOWED}|{_STRANGE})"
+        rf"^(?:FIELD\s*:\s*)?(?:the\s+)?(?:{_KIND})?\s*:?\s*FIELD{_WHERE}\s*:?\s+(?:{_KIND}\s+)?"
+        rf"(?:(?:is|are|was)\s+)?(?:{_NOT_ALLOWED}|{_STRANGE})"
+    ),
+    "those that are not allowed, then the one": (
+        rf"^(?:the\s+)?following\s+{_KIND}s?\s+(?:is|are)\s+(?:{_NOT_ALLOWED}|{_STRANGE})[^:]*:\s*\[?FIELD(?!\s*,)"
+    ),
+    "what it must not hold": (
+        r"^(?:the\s+)?(?:input|request|body|payload)\s+(?:body\s+)?(?:should|must|may|can) ?not "
+        rf"(?:contain|include|have) (?:the\s+)?(?:{_KIND}\s+)?FIELD"
     ),
     "JSON schema": (r"additional propert(?:y|ies)[^()]*\(FIELD\s+(?:was|were) unexpected\)"),
     "protobuf JSON (Google)": (
-        r"^invalid json payload received\.\s+unknown name FIELD(?:\s+at\s+'[^']*')?\s*:\s*cannot find"
+        r"^(?:invalid json payload received\.\s+)?unknown name FIELD(?:\s+at\s+'[^']*')?\s*:\s*cannot find"
     ),
     "Go and serde decoders": (
         r"^(?:json:\s*|failed to (?:parse|deserialize)[^:]*:\s*|[\w.]*:?\s*)?unknown field FIELD"
     ),
+    "Go, of another type": r"^(?:json:\s*)?cannot unmarshal \w+ into go struct field [\w.]*\.FIELD",
     "pydantic, as a report": r"^1 validation error for [\w.]+\s+(?:body\.)?FIELD\s+extra inputs",
-    "pydantic, as text": r"^(?:body\.)?FIELD:\s*extra (?:inputs|fields) (?:are )?not permitted",
+    "the name, a colon, and that it is strange": (
+        rf"^(?:body\.)?FIELD\s*:\s*(?:{_STRANGE}\s+(?:{_KIND}|inputs|fields)\s*(?:are )?(?:{_NOT_ALLOWED})?)"
+    ),
+    "pydantic, the name last": (
+        rf"^extra (?:inputs|fields) (?:are )?not permitted[,:]?\s*\(?(?:{_KIND}\s*[:=]?\s*)?FIELD"
+    ),
     "the model does not support it": (
         r"^(?:this|the)\s+model\s+(?:['\"`]?[\w./:-]+['\"`]?\s+)?(?:does not|doesn't)\s+support\s+(?:the\s+)?"
         rf"FIELD(?:\s+{_KIND})?"
+    ),
+    "the provider does not support it": (
+        rf"^[\w./:-]+\s+(?:does not|doesn't)\s+support\s+(?:the\s+)?(?:following\s+)?{_KIND}s?\s*:?\s*"
+        r"[\[{(]?\s*FIELD(?!\s*,\s*['\"])"
     ),
     "a Python call": r"^[\w.()]*\s*got an unexpected keyword argument FIELD",
 }
 """How a message says that a field is the matter; FIELD stands for its name."""
 _FEATURE = re.compile(
-    r"^(?:this|the)\s+model\s+(?:['\"`]?[\w./:-]+['\"`]?\s+)?"
-    r"(?:does not|doesn't)\s+support\s+predicted outputs?",
+    r"^(?:(?:this|the)\s+model\s+(?:['\"`]?[\w./:-]+['\"`]?\s+)?(?:does not|doesn't)\s+support\s+"
+    r"predicted outputs?"
+    rf"|predicted outputs?\s+(?:is|are)\s+{_NOT_ALLOWED})",
     re.IGNORECASE,
 )
 """The same about predictions, by the name of the feature."""
@@ -106,7 +132,8 @@ def _python_literal(text: str) -> object:
 @lru_cache(maxsize=64)
 def _patterns(fields: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
     names = "|".join(re.escape(name) for name in fields)
-    field = rf"['\"`]?(?:body\.)?(?:{names})['\"`]?(?![\w.])"
+    name = rf"(?:body\.)?(?:{names})(?![\w.])"
+    field = rf"(?:'{name}'|\"{name}\"|`{name}`|{name}(?!['\"`]))"
     found = [re.compile(said.replace("FIELD", field), re.IGNORECASE) for said in _SAYS_SO.values()]
     return (*found, _FEATURE) if fields == PREDICTION_FIELDS else tuple(found)
 

@@ -18,7 +18,34 @@ def extra(*loc: Any) -> dict[str, Any]:
     return {"type": "extra_forbidden", "loc": list(loc), "msg": "Extra inputs are not permitted", "input": {}}
 
 
+WORDS = [
+    "The following parameters are not supported: prediction",
+    "Unrecognized key(s) in object: 'prediction'",
+    "body.prediction: unknown field",
+    "schema validation failed: prediction: additional property not allowed",
+    "Predicted outputs are not supported with this model",
+    "prediction parameter not supported",
+    "prediction not supported",
+    "Parameter 'prediction' not allowed",
+    "property prediction should not exist",
+    "Error: Prediction is not currently supported for this deployment",
+    "Validation: Unsupported parameter(s): `prediction`",
+    "Value error, prediction is not supported",
+    "Invalid request: prediction field not recognized",
+    "ValidationError: 1 validation error for Request\nprediction\n  Extra inputs are not permitted",
+    "litellm.UnsupportedParamsError: groq does not support parameters: ['prediction'], for model=x",
+    "groq does not support parameters: {'prediction': {'type': 'content'}}",
+    "json: cannot unmarshal object into Go struct field ChatRequest.prediction of type string",
+    "Unsupported value: 'prediction' does not support this model",
+    "Request contains unsupported field: prediction",
+    "Input should not contain 'prediction'",
+    "'prediction' : property 'prediction' is unsupported",
+    "Extra inputs are not permitted, field: 'prediction', value: {'type': 'content'}",
+    "The parameter `prediction` specified in the request are not valid: unsupported",
+    'Unknown name "prediction": Cannot find field.',
+]
 REFUSALS: list[tuple[str, int, Any]] = [
+    *((words, 400, error(words)) for words in WORDS),
     ("azure, older api-version", 400, error("Unrecognized request argument supplied: prediction")),
     (
         "openai",
@@ -117,6 +144,16 @@ OTHERS: list[tuple[str, int, Any]] = [
     ("code in a repr", 400, {"message": "[__import__('os').getcwd(), 'prediction']"}),
     ("inside a message", 422, {"detail": [extra("body", "messages", 0, "prediction")]}),
     ("inside a tool", 422, {"detail": [extra("body", "tools", 0, "function", "prediction")]}),
+    (
+        "a quoted prompt that begins like one",
+        400,
+        error("Invalid value: 'prediction not supported, he said'"),
+    ),
+    ("a long prediction", 400, error("The prediction is too long: 5000 tokens, at most 2048")),
+    ("a bad part of it", 400, error("Invalid value for prediction.content: must be a string")),
+    ("a model of that name", 404, error("The model 'prediction' does not exist")),
+    ("two that a provider lacks", 400, error("groq does not support parameters: ['prediction', 'n']")),
+    ("what a prompt says", 400, error("Flagged: you should not include prediction of the future")),
     ("a quoted prompt", 400, error("Invalid message: 'property prediction is unsupported' is too long")),
     (
         "a quoted input",
