@@ -94,6 +94,8 @@ class _ChoiceState:
     content: str = ""
     refusal: str = ""
     reasoning: str = ""
+    extra: dict[str, Any] = field(default_factory=dict)
+    """Fields of one server's own, such as `reasoning`."""
     tools: dict[int, _Tool] = field(default_factory=dict)
     logprobs: list[Any] = field(default_factory=list)
     finish_reason: str | None = None
@@ -154,6 +156,8 @@ class Accumulator:
                 state.refusal += refusal
                 events.append(TextEvent("refusal.delta", refusal, state.refusal))
             state.reasoning += _string(delta.reasoning_content)
+            for name, value in (delta.model_extra or {}).items():
+                state.extra[name] = _joined(state.extra.get(name), value)
             for part in delta.tool_calls if isinstance(delta.tool_calls, list) else ():
                 if isinstance(part, ToolCallDelta):
                     events += self._tool(state, part)
@@ -193,7 +197,9 @@ class Accumulator:
         """The answer as far as it came."""
         choices = []
         for index, state in sorted(self._choices.items()):
-            message: dict[str, Any] = {"role": state.role, "content": state.content or None}
+            message: dict[str, Any] = {**state.extra, "role": state.role, "content": state.content or None}
+            if isinstance(parts := state.extra.get("content_parts"), list):
+                message["content_parts"] = _whole_parts(parts, state)
             if state.refusal:
                 message["refusal"] = state.refusal
             if state.reasoning:
@@ -217,6 +223,22 @@ class Accumulator:
         completion = parse(ChatCompletion, answer)
         completion.specclient = self._report
         return completion
+
+
+def _whole_parts(pieces: list[Any], state: _ChoiceState) -> list[Any]:
+    """The parts of an answer whose parts came in pieces: reasoning, text, and whatever else there was."""
+    known = ("text", "thinking")
+    others = [part for part in pieces if isinstance(part, dict) and part.get("type") not in known]
+    thought = {"type": "thinking", "thinking": [{"type": "text", "text": state.reasoning}]}
+    text = {"type": "text", "text": state.content}
+    return [*([thought] if state.reasoning else []), *([text] if state.content else []), *others]
+
+
+def _joined(before: Any, value: Any) -> Any:
+    """Pieces of a field: text and lists go on, of anything else the last one counts."""
+    if type(before) is type(value) and isinstance(value, str | list):
+        return before + value
+    return before if value is None else value
 
 
 def _string(value: object) -> str:

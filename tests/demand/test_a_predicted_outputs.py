@@ -155,6 +155,55 @@ def test_reasoning_in_the_history(
     assert ("reasoning_history" in {note.code for note in seen.report.notes}) is removed
 
 
+PIECES: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
+    "A6-reasoning": (
+        [chunk(reasoning="H"), chunk(reasoning="m", content=None), chunk("Yes")],
+        {"reasoning": "Hm", "content": "Yes"},
+    ),
+    "A6-details": (
+        [chunk(reasoning_details=[{"a": 1}]), chunk(reasoning_details=[{"b": 2}]), chunk("Yes")],
+        {"reasoning_details": [{"a": 1}, {"b": 2}], "content": "Yes"},
+    ),
+    "A6-parts": (
+        [chunk([{"type": "thinking", "thinking": "Hm"}]), chunk("Yes")],  # type: ignore[arg-type]
+        {"reasoning_content": "Hm", "content": "Yes"},
+    ),
+}
+
+
+@pytest.mark.parametrize(("chunks", "expected"), PIECES.values(), ids=PIECES)
+@pytest.mark.parametrize("provider", ["fireworks", "mistral", "openai_compatible"])
+def test_a_streamed_answer_goes_back_as_a_message(
+    door: SyncDoor, chunks: list[Any], expected: dict[str, Any], provider: str
+) -> None:
+    door.server.play(sse(*chunks, finish()), reply(completion()))
+    door.make()
+
+    async def areads() -> Any:
+        async with door.client.chat.completions.stream(messages=MESSAGES) as events:
+            return await events.get_final_completion()
+
+    def reads() -> Any:
+        with door.client.chat.completions.stream(messages=MESSAGES) as events:
+            return events.get_final_completion()
+
+    message = (door.run(areads()) if door.kind == "async" else reads()).choices[0].message
+    assert message.to_dict().items() >= expected.items()
+    at(door, provider)
+    door.create(messages=[*MESSAGES, message, *MESSAGES])
+    back = sent(door)["messages"][1]
+    assert "content_parts" not in back
+    if provider == "mistral" and "reasoning_content" in expected:
+        thought = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm"}]}
+        assert back["content"] == [thought, {"type": "text", "text": "Yes"}]
+    else:
+        assert back["content"] == "Yes"
+    assert ("reasoning" in back, "reasoning_details" in back) == (
+        provider == "openai_compatible" and "reasoning" in expected,
+        provider == "openai_compatible" and "reasoning_details" in expected,
+    )
+
+
 def test_a7_unknown_fields_are_forwarded(door: SyncDoor) -> None:
     for provider in ("fireworks", "openai_compatible", "openrouter"):
         at(door, provider)
