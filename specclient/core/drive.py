@@ -99,6 +99,10 @@ def _chunks(flow: Flow, make: Make[T]) -> Generator[T]:
                 for out in flow.held:
                     yield make(out, None)
                 event = answer.event
+                for obj in flow.rest:
+                    out = event(obj)
+                    if out is not None:
+                        yield make(out, None)
                 while not answer.over:
                     try:
                         objects = read()
@@ -202,6 +206,10 @@ async def _achunks(flow: Flow, make: Make[T]) -> AsyncGenerator[T]:
                 for out in flow.held:
                     yield make(out, None)
                 event = answer.event
+                for obj in flow.rest:
+                    out = event(obj)
+                    if out is not None:
+                        yield make(out, None)
                 while not answer.over:
                     try:
                         objects = await read()

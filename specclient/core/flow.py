@@ -38,7 +38,8 @@ class Flow:
     """One call over one or more destinations. Make one, then drive it with `drive`.
 
     `request` is OpenAI's shape and holds only what the caller set. After a plain call `result` is the
-    body and `report` its report; during a stream `exchange`, `answer` and `held` are for the driver.
+    body and `report` its report; during a stream `exchange`, `answer`, `held` and `rest` are for
+    the driver.
     """
 
     def __init__(
@@ -61,6 +62,8 @@ class Flow:
         self.exchange: Any = None
         self.answer: Answer | None = None
         self.held: list[dict[str, Any]] = []
+        self.rest: list[Any] = []
+        """What came in one block with the first content: an error in it must not cost the content."""
         self.completed = False
         """Whether the answer came whole."""
         self.headers: Mapping[str, str] = {}
@@ -272,7 +275,7 @@ class Flow:
         if not self._ready:
             self._ready = True
             yield READY
-        self.held = []
+        self.held, self.rest = [], []
         while not (answer.has_content or answer.over):
             objects = yield Read(self.exchange)
             if objects is None:
@@ -280,9 +283,12 @@ class Flow:
                 if not answer.complete:
                     answer.end()
                 return
-            for obj in objects:
+            for place, obj in enumerate(objects, start=1):
                 if (chunk := answer.event(obj)) is not None:
                     self.held.append(chunk)
+                if answer.has_content:
+                    self.rest = objects[place:]
+                    break
 
     # The end
 

@@ -81,10 +81,15 @@ ERRORS: dict[str, tuple[Any, type[Exception], str]] = {
 
 @pytest.mark.parametrize(("event", "kind", "said"), ERRORS.values(), ids=ERRORS)
 def test_an_error_inside_a_200_stream(door: SyncDoor, event: Any, kind: type[Exception], said: str) -> None:
-    door.server.play(sse(*THREE, event))
-    with pytest.raises(kind, match=said) as caught:
-        door.read()
-    assert caught.value.partial == "one two "
+    pieces = [data(piece) if isinstance(piece, dict) else piece for piece in (*THREE, event)]
+    for blocks in (pieces, [b"".join(pieces)]):
+        door.server.requests.clear()
+        door.server.play(stream(*blocks))
+        seen: list[Any] = []
+        opened = door.open()
+        with pytest.raises(kind, match=said) as caught:
+            seen.extend(opened)
+        assert caught.value.partial == text_of(seen) == "one two ", "what came is given before the error"
     assert len(door.server.requests) == 1
 
 
