@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from specclient_engine.api import Draft
@@ -32,7 +32,6 @@ def rate(requests: list[list[float]], lengths: tuple[int, ...], cost: CostCurve)
 
 
 @given(st.lists(CONFIDENCES, min_size=1, max_size=3), st.floats(0.0, 0.5))
-@settings(deadline=None)
 def test_no_other_lengths_would_be_better(requests: list[list[float]], slope: float) -> None:
     cost = CostCurve([1, 100], [1.0, 1.0 + 99 * slope])
     chosen = tuple(DraftLengthPolicy(cost).choose([(draft(c), 0) for c in requests]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from proposer_kit import EDITS, indented, renamed, run, source, written_by
 
@@ -43,7 +43,6 @@ def feed(proposer: Proposer, ids: list[int]) -> None:
     st.integers(0, 12),
     st.randoms(use_true_random=False),
 )
-@settings(deadline=None)
 def test_any_output_is_followed_and_no_limit_is_passed(
     prompt: str, predictions: list[str], written: str, limit: int, draw: random.Random
 ) -> None:
@@ -64,7 +63,6 @@ def test_any_output_is_followed_and_no_limit_is_passed(
 
 
 @given(st.text("abc \n(", min_size=1, max_size=50), st.randoms(use_true_random=False))
-@settings(deadline=None)
 def test_how_the_output_was_cut_into_passes_leaves_no_trace(text: str, draw: random.Random) -> None:
     """Learning aside, the state depends on what was written, not on who drafted what."""
     tokenizer = PieceTokenizer()
