@@ -19,6 +19,8 @@ RENEW = 64
 """Tokens left in a window when the next one is made."""
 LONGEST_EDIT = 400
 """Characters or tokens of an edit beyond which no rule is looked for in it."""
+FORESIGHT = 16_000
+"""Characters ahead in which a rule must find its text to be worth keeping."""
 DRIFT = 16
 """Tokens in a row that a window must match, and the whole text miss, to move the whole text's cursor."""
 
@@ -151,7 +153,7 @@ class TextFollower:
             return False
         written = self._tokenizer.decode(output[edit.new_start : edit.new_end])
         before = self._text[max(0, start - LONGEST_EDIT) : start]
-        return self._rewrites.learn(before, self._text[start:end], written, self._text[end:])
+        return self._rewrites.learn(before, self._text[start:end], written, self._text[end : end + FORESIGHT])
 
     def _open_window(self, start: int, run: int, *, needed: bool = True) -> None:
         """Write and tokenise the text from character `start` on, as the rules have it.
