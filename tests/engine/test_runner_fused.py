@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -294,3 +295,13 @@ def test_sharded_weights_and_limits(tmp_path: Path) -> None:
     assert many is not None
     assert torch.equal(whole(one, ids), whole(many, ids))
     assert many.max_context == 64
+
+
+@pytest.mark.parametrize("kind", ["float32", "int8"])
+def test_the_files_of_the_weights_are_let_go(load: Load, kind: str, tmp_path: Path) -> None:
+    """Mapped files count as the process's memory for as long as one tensor looks into them."""
+    save_model("llama", tmp_path)
+    runner = load(tmp_path, kind)
+    gc.collect()
+    assert str(tmp_path) not in Path("/proc/self/maps").read_text()
+    assert runner.vocab_size == SIZES["vocab_size"]

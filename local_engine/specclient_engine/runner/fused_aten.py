@@ -51,8 +51,9 @@ class AtenRunner(FusedRunner):
         super().__init__(shape, kind, max_context, self._dtype, device)
         self._layers: list[_Layer] = []
         with WeightFiles(folder) as files, torch.inference_mode():
-            self._embedding = files.embedding.to(device)
-            self._final_norm = files.final_norm.to(device, self._dtype)
+            # Copies, here and below, so that the mapped file can go: it would count as our memory.
+            self._embedding = files.embedding.to(device, copy=True)
+            self._final_norm = files.final_norm.to(device, self._dtype, copy=True)
             self._head = make_linear(files.head(shape).to(device), None, kind)
             for index, layer in enumerate(files.layers(shape)):
                 self._layers.append(self._packed(layer, device))
@@ -66,18 +67,20 @@ class AtenRunner(FusedRunner):
 
     def _packed(self, layer: LayerWeights, device: torch.device) -> _Layer:
         def put(tensor: torch.Tensor | None) -> torch.Tensor | None:
-            return None if tensor is None else tensor.to(device, self._dtype)
+            return None if tensor is None else tensor.to(device, self._dtype, copy=True)
 
         def product(weight: torch.Tensor, bias: torch.Tensor | None) -> Linear:
-            return make_linear(weight.to(device), None if bias is None else bias.to(device), self.kind)
+            return make_linear(
+                weight.to(device), None if bias is None else bias.to(device, copy=True), self.kind
+            )
 
         return _Layer(
-            input_norm=layer.input_norm.to(device, self._dtype),
+            input_norm=layer.input_norm.to(device, self._dtype, copy=True),
             qkv=product(layer.qkv, layer.qkv_bias),
             q_norm=put(layer.q_norm),
             k_norm=put(layer.k_norm),
             output=product(layer.output, layer.output_bias),
-            post_norm=layer.post_norm.to(device, self._dtype),
+            post_norm=layer.post_norm.to(device, self._dtype, copy=True),
             gate_up=product(layer.gate_up, layer.gate_up_bias),
             down=product(layer.down, layer.down_bias),
         )

@@ -126,8 +126,8 @@ class NativeRunner(FusedRunner):
         layers = (_Layer * shape.layers)()
         with WeightFiles(folder) as files, torch.inference_mode():
             embedding = files.embedding
-            if embedding.dtype != torch.bfloat16:
-                embedding = embedding.float()
+            # A copy, so that the mapped file can go: it would count as this process's memory.
+            embedding = embedding.clone() if embedding.dtype == torch.bfloat16 else embedding.float().clone()
             self._model = _Model(
                 layers=layers,
                 final_norm=self._floats(files.final_norm),
@@ -162,8 +162,8 @@ class NativeRunner(FusedRunner):
         return tensor.data_ptr()
 
     def _floats(self, tensor: torch.Tensor, length: int = 0) -> int:
-        flat = tensor.float().reshape(-1)
-        return self._keep(torch.nn.functional.pad(flat, (0, max(0, length - len(flat)))))
+        flat = tensor.float().flatten()
+        return self._keep(torch.nn.functional.pad(flat, (0, max(0, length - len(flat)))).clone())
 
     def _fill(self, to: _Layer, layer: LayerWeights) -> None:
         to.input_norm, to.post_norm = self._floats(layer.input_norm), self._floats(layer.post_norm)
