@@ -53,9 +53,7 @@ class RawResponse(Generic[R]):
     @property
     def content(self) -> bytes:
         """The body as JSON; empty for a stream."""
-        return (
-            b"" if self._flow.result is None else json.dumps(self._flow.result, ensure_ascii=False).encode()
-        )
+        return b"" if self._flow.result is None else json.dumps(self._flow.result).encode()
 
     @property
     def text(self) -> str:

@@ -67,7 +67,7 @@ class Scrubber:
 def _spellings(key: str) -> list[str]:
     """The key, and how it looks in a URL, in base64 and in JSON that was put into a string."""
     as_url, as_json = quote(key, safe=""), json.dumps(key)[1:-1]
-    encoded = b64encode(key.encode()).decode()
+    encoded = b64encode(key.encode("utf-8", "replace")).decode()
     return list(dict.fromkeys((key, as_url, encoded, as_json, as_json.replace("/", "\\/"))))
 
 

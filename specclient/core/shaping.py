@@ -35,7 +35,11 @@ class KnownText:
         if self.token_ids is not None:
             return len(self.token_ids)
         exact = self.prediction.estimate_tokens() if self.prediction else None
-        return exact if exact is not None else math.ceil(len(self.text.encode()) / _BYTES_PER_TOKEN)
+        return (
+            exact
+            if exact is not None
+            else math.ceil(len(self.text.encode("utf-8", "replace")) / _BYTES_PER_TOKEN)
+        )
 
 
 def known_text(raw: Any, prediction: Prediction | None) -> KnownText | None:

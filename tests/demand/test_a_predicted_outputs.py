@@ -447,3 +447,22 @@ def test_a27_an_alias_is_told_apart_and_the_policy_decides(door: SyncDoor) -> No
     disputed = specclient.capabilities("mistral", model="codestral-latest").prediction
     assert (disputed.certainty, disputed.rejected_charged) == ("disputed", False)
     assert specclient.capabilities("openai", model="gpt-4o").prediction.rejected_charged is True
+
+
+ODD = {
+    "A-half-a-pair": "a\ud83db",
+    "A-nul": "a\0b",
+    "A-crlf": "a\r\nb",
+    "A-separator": "a\u2028b",
+    "A-blank": " ",
+}
+
+
+@pytest.mark.parametrize("known", ODD.values(), ids=ODD)
+@pytest.mark.parametrize("provider", ["fireworks", "mistral", "openai", "groq"])
+def test_any_text_may_be_predicted(door: SyncDoor, provider: str, known: str) -> None:
+    at(door, provider, {"mistral": "codestral-latest", "openai": "gpt-4o"}.get(provider, "m"))
+    report = ask(door, prediction=known)
+    if report.prediction.outcome == "forwarded":
+        assert sent(door)["prediction"]["content"] == known
+    assert (report.prediction.outcome == "forwarded") == (provider != "groq")

@@ -467,3 +467,11 @@ def test_b41_a_path_of_ones_own_stays(door: SyncDoor, spelling: str) -> None:
     door.server.play(reply(completion()))
     door.create()
     assert door.server.requests[-1].target == "/api/v3/chat/completions"
+
+
+def test_half_a_surrogate_pair_in_a_raw_answer(door: SyncDoor) -> None:
+    body = json.dumps(completion("a\ud83d")).encode()
+    door.server.play(reply(body, headers={"content-type": "application/json"}))
+    got = door.run(door.client.chat.completions.with_raw_response.create(messages=MESSAGES))
+    assert got.parse().choices[0].message.content == "a\ud83d"
+    assert json.loads(got.content)["choices"][0]["message"]["content"] == "a\ud83d"
