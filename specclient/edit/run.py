@@ -27,6 +27,10 @@ from specclient.report import Report
 from specclient.textfile import FileImage
 from specclient_providers import refuses
 
+_WHOLE = frozenset({"stop", "eos", "eos_token", "end_turn", "stop_sequence", "complete", "completed"})
+_CUT_OFF = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
+"""Finish reasons as compatible servers write them; any other is not taken for a whole answer."""
+
 OnText = Callable[[str], None]
 """Called with each piece of the answer as it arrives."""
 
@@ -107,11 +111,12 @@ class EditRun:
 
     def finish(self, *, write: bool, force: bool) -> FileEdit:
         """The edit, written if asked. Raises IncompleteOutput or EditRefused with the file untouched."""
-        if self.finish_reason == "length":
+        ended = str(self.finish_reason or "").lower()
+        if ended in _CUT_OFF:
             raise self._incomplete(
                 "the answer was cut off at the length limit (max_tokens, or the model's context)"
             )
-        if self.finish_reason not in ("stop", "eos"):
+        if ended not in _WHOLE:
             raise self._incomplete(f"the answer ended with {self.finish_reason or 'no finish reason'}")
         answer = "".join(self.pieces)
         extracted = extract(answer, self.image.text, self.image.name)

@@ -97,7 +97,25 @@ def test_a28_exactly_one_line_differs(edit: Any) -> None:
     ]
 
 
-@pytest.mark.parametrize("reason", ["length", "content_filter", "max_tokens", "tool_calls", "error"])
+@pytest.mark.parametrize("reason", ["stop", "STOP", "eos", "eos_token", "end_turn", "stop_sequence"])
+def test_a34_a_whole_answer_is_one_however_its_end_is_called(edit: Any, reason: str) -> None:
+    got, done = edit(FILE.encode(), CHANGED, reason=reason)
+    assert got == CHANGED.encode(), done
+
+
+CUT = [
+    "length",
+    "max_tokens",
+    "MAX_TOKENS",
+    "model_length",
+    "content_filter",
+    "SAFETY",
+    "tool_calls",
+    "error",
+]
+
+
+@pytest.mark.parametrize("reason", CUT)
 def test_a34_a_cut_off_answer_never_reaches_the_file(edit: Any, reason: str) -> None:
     got, error = edit(FILE.encode(), CHANGED[:2000], reason=reason, force=True)
     assert got == FILE.encode()
