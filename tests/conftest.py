@@ -13,6 +13,9 @@ from pathlib import Path
 import pytest
 
 _REAL_CACHE = os.environ.get("SPECCLIENT_CACHE")
+
+# The hub's client reads this once, when it is first imported, which any test may be the one to do.
+os.environ["HF_HUB_OFFLINE"] = "1"
 _SCRUBBED_SUFFIXES = ("_API_KEY", "_PROXY", "_proxy", "_BASE_URL", "_API_TOKEN")
 _SCRUBBED_PREFIXES = ("SPECCLIENT_", "OTEL_", "OPENAI_")
 
@@ -75,7 +78,6 @@ def clean_environment(
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("SPECCLIENT_CACHE", str(home / "cache"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     if vocabularies is not None:
         monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(vocabularies))
 
@@ -99,18 +101,12 @@ def smollm2_path() -> Path:
     from specclient_engine.errors import EngineError
     from specclient_engine.models import locate
 
-    before = {name: os.environ.get(name) for name in ("SPECCLIENT_CACHE", "HF_HUB_OFFLINE")}
-    os.environ.pop("SPECCLIENT_CACHE", None)
-    if _REAL_CACHE is not None:
-        os.environ["SPECCLIENT_CACHE"] = _REAL_CACHE
-    os.environ["HF_HUB_OFFLINE"] = "1"
-    try:
-        return locate("smollm2-135m").path
-    except EngineError as error:
-        pytest.skip(f"no SmolLM2 here: {error}")
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+    with pytest.MonkeyPatch.context() as patch:
+        if _REAL_CACHE is None:
+            patch.delenv("SPECCLIENT_CACHE", raising=False)
+        else:
+            patch.setenv("SPECCLIENT_CACHE", _REAL_CACHE)
+        try:
+            return locate("smollm2-135m").path
+        except EngineError as error:
+            pytest.skip(f"no SmolLM2 here: {error}")
