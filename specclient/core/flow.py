@@ -214,13 +214,16 @@ class Flow:
             return plan.without_prediction(self._learn(destination, plan, error))
         if not isinstance(error, APIStatusError):
             return None
+        if (limit := plan.refused_limit(error.status_code, error.body)) is not None:
+            text = f"{plan.facts.title} refused {limit}; the same limit was sent under its other name."
+            return plan.without(limit, Reason(code="refused_live", text=text))
         code = plan.refused_opt_in(error.status_code, error.body)
         if code is None:
             return None
         text = (
             f"{plan.facts.title} refused {code}, which was switched on for the report; sent again without it."
         )
-        return plan.without_opt_in(code, Reason(code="refused_live", text=text))
+        return plan.without(code, Reason(code="refused_live", text=text))
 
     def _learn(self, destination: Destination, plan: Plan, error: APIError) -> Reason:
         status = error.status_code if isinstance(error, APIStatusError) else 400

@@ -87,13 +87,26 @@ class Plan:
                 return opt.code
         return None
 
-    def without_opt_in(self, code: str, reason: Reason) -> Plan:
-        """The same request without that report, here and for as long as the refusal is remembered."""
+    def without(self, code: str, reason: Reason) -> Plan:
+        """The same request without that report, or without that name of the output cap: here, and for as
+        long as the refusal is remembered."""
         learned = self.learned if self.learned is not None else Learned()
         learned.remember(self.facts.url, self.facts.model, reason, key=code)
         return build_plan(
             self.request, facts=self.facts, prediction=self.prediction, policy=self.policy, learned=learned
         )
+
+    def refused_limit(self, status: int, body: object) -> str | None:
+        """The output cap's name that this error does not know, where the other name may do."""
+        rule, learned = self.facts.request.length, self.learned
+        if rule is not None and rule.only:
+            return None
+        said = {k: v for k, v in body.items() if k != "param"} if isinstance(body, Mapping) else body
+        for key, other in zip(shaping.LENGTH_KEYS, reversed(shaping.LENGTH_KEYS), strict=True):
+            known = learned is not None and learned.refused(self.facts.url, self.facts.model, key=other)
+            if self.body.get(key) is not None and other not in self.body and not known:
+                return key if refuses(status, said, (key,)) else None
+        return None
 
     def hide(self, event: dict[str, Any]) -> dict[str, Any] | None:
         """An answer object without the traces of `hidden`; None when the whole chunk is ours."""
@@ -126,6 +139,8 @@ def build_plan(
         _obey(policy, draft)
     history.fit(draft)
     shaping.one_length_limit(draft)
+    if learned is not None:
+        shaping.limit_under_a_known_name(draft, learned)
     shaping.drop_stray_stream_options(draft)
     shaping.caution(draft)
     if policy.opt_ins:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from specclient.core.draft import PlanDraft
+from specclient.core.learned import Learned
 from specclient.prediction import Prediction
 from specclient_providers.endpoint import LengthRule
 
@@ -131,6 +132,16 @@ def one_length_limit(draft: PlanDraft) -> None:
         )
     elif given[0] != rule.key and rule.only:
         rename_length(draft, given[0], rule)
+
+
+def limit_under_a_known_name(draft: PlanDraft, learned: Learned) -> None:
+    """Send the cap under the other name where the endpoint has refused this one."""
+    for key, other in zip(LENGTH_KEYS, reversed(LENGTH_KEYS), strict=True):
+        refused = learned.refused(draft.facts.url, draft.facts.model, key=key)
+        if refused is not None and draft.body.get(key) is not None and other not in draft.body:
+            draft.body[other] = draft.body.pop(key)
+            return draft.note("length_renamed", refused.text, refused.source)
+    return None
 
 
 def _renamed_keys(draft: PlanDraft) -> set[str]:

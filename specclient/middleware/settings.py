@@ -119,7 +119,7 @@ class Settings:
             if code is None:
                 return None
             text = f"{plan.facts.title} refused {code}; the request went again without it."
-            return plan.without_opt_in(code, Reason(code="refused", text=text))
+            return plan.without(code, Reason(code="refused", text=text))
         reason = Reason(
             code="refused",
             text=f"{plan.facts.title} answered {status} and named the prediction; "

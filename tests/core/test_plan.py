@@ -218,7 +218,7 @@ def test_a_refused_report_is_left_out_and_remembered() -> None:
     facts = resolve("openai", model="gpt-4o", on=ON)
     request = {"model": "gpt-4o", "messages": [], "stream": True}
     first = build_plan(request, facts=facts, prediction=KNOWN, learned=learned)
-    again = first.without_opt_in("include_usage", Reason(code="refused_live", text="It was refused."))
+    again = first.without("include_usage", Reason(code="refused_live", text="It was refused."))
     assert "stream_options" not in again.body
     assert again.hidden == frozenset()
     assert again.outcome == "forwarded"

@@ -335,3 +335,40 @@ def test_e13_another_refusal_of_an_edit_is_told(door: SyncDoor, tmp_path: Path) 
     with pytest.raises(specclient.BadRequestError, match="too long"):
         door.run(door.client.edit(path, "rename"))
     assert len(door.server.requests) == 1
+
+
+USE_OTHER = "Unsupported parameter: '{}' is not supported with this model. Use '{}' instead."
+LIMITS = {
+    "A18-fine-tuned": ("openai", "ft:gpt-5-mini:acme::x", "max_tokens", "max_completion_tokens"),
+    "A18-deployment": ("azure", "writer", "max_tokens", "max_completion_tokens"),
+    "A18-unknown-host": ("openai_compatible", "m", "max_completion_tokens", "max_tokens"),
+}
+
+
+@pytest.mark.parametrize(("provider", "model", "given", "taken"), LIMITS.values(), ids=LIMITS)
+@pytest.mark.parametrize("form", ["words", "loc"])
+def test_a_limit_goes_under_the_name_that_the_model_takes(
+    door: SyncDoor, waits: list[float], provider: str, model: str, given: str, taken: str, form: str
+) -> None:
+    at(door, provider, model)
+    located = {"detail": [{"type": "extra_forbidden", "loc": ["body", given], "msg": "Extra inputs"}]}
+    refused = error(400, USE_OTHER.format(given, taken), param=given, code="unsupported_parameter")
+    door.server.respond = lambda r: (
+        (refused if form == "words" else reply(located, 422)) if given in r.json else reply(completion())
+    )
+    for _ in range(2):
+        report = door.create(**{given: 7}).specclient
+        assert "length_renamed" in report.changed
+    sent = [{key: r.json[key] for key in r.json if key.startswith("max_")} for r in door.server.requests]
+    assert sent == [{given: 7}, {taken: 7}, {taken: 7}], "the second call knows the name"
+    assert waits == []
+
+
+def test_a18_a_host_that_takes_neither_name_is_asked_twice(door: SyncDoor) -> None:
+    at(door, "openai_compatible")
+    door.server.respond = lambda r: error(
+        400, f"Unsupported parameter: '{next(key for key in r.json if key.startswith('max_'))}'"
+    )
+    with pytest.raises(specclient.BadRequestError, match="max_completion_tokens"):
+        door.create(max_tokens=7)
+    assert len(door.server.requests) == 2
