@@ -11,6 +11,7 @@ from pydantic_core import from_json
 
 from specclient import tracing
 from specclient.core.plan import Plan
+from specclient.core.shaping import LENGTH_KEYS
 from specclient.core.timeline import Timeline
 from specclient.economics.gate import Decision
 from specclient.middleware import context, pending
@@ -103,8 +104,11 @@ class WrappedCall:
 
     @property
     def may_downgrade(self) -> bool:
-        """Whether an error could be about what specclient added, and nothing was given up before."""
-        return not self._downgraded and (self.plan.outcome == "forwarded" or bool(self.plan.hidden))
+        """Whether an error could be about what specclient added or may rename, and none was before."""
+        if self._downgraded:
+            return False
+        capped = any(key in self.plan.body for key in LENGTH_KEYS)
+        return self.plan.outcome == "forwarded" or bool(self.plan.hidden) or capped
 
     def downgraded(self, status: int, body: bytes) -> bool:
         """True when the endpoint refused the prediction, or a report; the plan is then one without it."""
@@ -116,11 +120,13 @@ class WrappedCall:
         if plan is None:
             return False
         self._downgraded = True
-        kept = plan.outcome == self.plan.outcome
+        refused = "PredictionRefused" if plan.outcome != self.plan.outcome else "ReportRefused"
+        if plan.hidden == self.plan.hidden and refused == "ReportRefused":
+            refused = "LimitRefused"
         self.plan = plan
         self._notable = self.known.notable(plan.hidden)
         self._hides_usage = "include_usage" in plan.hidden
-        self._tried[-1].error = "ReportRefused" if kept else "PredictionRefused"
+        self._tried[-1].error = refused
         self.timeline.attempt_ended()
         return True
 

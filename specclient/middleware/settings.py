@@ -113,8 +113,12 @@ class Settings:
         return WrappedCall(self, known, plan, asked, request.content, retries, decision)
 
     def plan_after_refusal(self, plan: Plan, status: int, error: object) -> Plan | None:
-        """The plan without what this error refuses, if that is the prediction or a report. Remembered."""
+        """The plan without what this error refuses, if that is the prediction, a report or the
+        name of the output cap. Remembered."""
         if plan.outcome != "forwarded" or not refuses_prediction(status, error):
+            if (limit := plan.refused_limit(status, error)) is not None:
+                text = f"{plan.facts.title} refused {limit}; the same limit was sent under its other name."
+                return plan.without(limit, Reason(code="refused", text=text))
             code = plan.refused_opt_in(status, error)
             if code is None:
                 return None

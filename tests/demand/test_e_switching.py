@@ -372,3 +372,22 @@ def test_a18_a_host_that_takes_neither_name_is_asked_twice(door: SyncDoor) -> No
     with pytest.raises(specclient.BadRequestError, match="max_completion_tokens"):
         door.create(max_tokens=7)
     assert len(door.server.requests) == 2
+
+
+@pytest.mark.parametrize("way", DOORS)
+def test_a18_the_same_through_every_door(way: str, server: ScriptedServer, tmp_path: Path) -> None:
+    server.respond = lambda r: (
+        error(400, USE_OTHER.format("max_tokens", "max_completion_tokens"), param="max_tokens")
+        if "max_tokens" in r.json
+        else reply(completion())
+    )
+    case = Case(
+        "openai", f"ft:gpt-5:{way}", "limit", {"messages": MESSAGES, "max_tokens": 7}, b"", "application/json"
+    )
+    opened = DOORS[way](server, tmp_path)
+    try:
+        seen = opened.ask(case)
+    finally:
+        opened.close()
+    assert [r.json.get("max_completion_tokens") for r in server.requests] == [None, 7]
+    assert "length_renamed" in seen.report.changed
