@@ -1,5 +1,5 @@
-"""The cases that users reported, each through the public surface. The files go by letter, a case's name is
-its item's."""
+"""Cases that users of such clients reported in public, each through the public surface. A letter is a kind of
+trouble, and a test's id begins with the number of its report."""
 
 from __future__ import annotations
 
