@@ -43,6 +43,11 @@ class ChatTemplate:
             )
         kind = "tool_use" if tools and "tool_use" in self._sources else "default"
         source = self._sources.get(kind) or next(iter(self._sources.values()))
+        if tools and "tools" not in source:
+            raise UnsupportedRequest(
+                f"the chat template of {self._folder} has no place for tools: leave them out, "
+                "or use another model"
+            )
         try:
             return (
                 _environment()

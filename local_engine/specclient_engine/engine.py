@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
+from numbers import Integral, Real
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 _CHUNK_ON_CPU = 256
 _CHUNK_ON_DEVICE = 2048
+_FINITE = (-1e30, 1e30)
+"""Single precision holds these, and the sums that logits make with them."""
 
 
 class Engine:
@@ -154,21 +157,44 @@ def _check(request: GenerationRequest, vocab_size: int) -> None:
     for kind, ids in (("prompt", request.prompt_ids), ("logit_bias", sampling.logit_bias)):
         if any(not 0 <= token < vocab_size for token in ids):
             raise UnsupportedRequest(f"{kind} has token ids outside the model's vocabulary of {vocab_size}")
+    if not all(isinstance(text, str) for text in (*request.stop, *request.predictions)):
+        raise UnsupportedRequest("stop and predictions hold strings only")
     _check_ranges(sampling)
 
 
 def _check_ranges(sampling: SamplingParams) -> None:
+    """A value that no sampler can use would fail a pass, and a pass is shared with other requests."""
     ranges = {
-        "temperature": (sampling.temperature, 0.0, float("inf")),
-        "top_p": (sampling.top_p, 0.0, 1.0),
-        "min_p": (sampling.min_p, 0.0, 1.0),
-        "top_k": (sampling.top_k, 0, float("inf")),
+        "temperature": (0.0, float("inf")),
+        "top_p": (0.0, 1.0),
+        "min_p": (0.0, 1.0),
+        "top_k": (0, float("inf")),
+        "presence_penalty": _FINITE,
+        "frequency_penalty": _FINITE,
+        "repetition_penalty": _FINITE,
     }
-    for name, (value, low, high) in ranges.items():
+    for name, (low, high) in ranges.items():
+        value = getattr(sampling, name)
+        _check_number(name, value, whole=name == "top_k")
         if not low <= value <= high:
             raise UnsupportedRequest(f"{name} is {value}; it must lie between {low} and {high}")
     if sampling.repetition_penalty <= 0.0:
         raise UnsupportedRequest(f"repetition_penalty is {sampling.repetition_penalty}; it must be above 0")
+    for bias in sampling.logit_bias.values():
+        _check_number("logit_bias", bias)
+        if not abs(bias) <= _FINITE[1]:
+            raise UnsupportedRequest("logit_bias holds a value that is no finite number")
+    for name in ("seed", "logprobs"):
+        if getattr(sampling, name) is not None:
+            _check_number(name, getattr(sampling, name), whole=True)
+    if (sampling.logprobs or 0) < 0:
+        raise UnsupportedRequest(f"logprobs is {sampling.logprobs}; it must be at least 0")
+
+
+def _check_number(name: str, value: object, *, whole: bool = False) -> None:
+    if isinstance(value, bool) or not isinstance(value, Integral if whole else Real):
+        kind = "a whole number" if whole else "a number"
+        raise UnsupportedRequest(f"{name} must be {kind}, not {type(value).__name__}")
 
 
 def _stop(scheduler: Scheduler, thread: threading.Thread) -> None:

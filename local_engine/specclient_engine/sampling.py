@@ -27,6 +27,8 @@ _TAIL = np.float32(1e-5)
 _LEAST = (1e-3, 1e-6, 1e-9, 1e-12, 1e-16, 1e-20, 1e-26, 0.0)
 """Weights down to which survivors are looked for, one after the other: a sure model has few."""
 _TAIL_ID = np.array([-1], dtype=np.int64)
+_COLDEST, _HOTTEST = 1e-5, 1e30
+"""Below the one a draw is the best token in all but name; both keep logits inside single precision."""
 
 
 class Sampler:
@@ -38,6 +40,7 @@ class Sampler:
 
     def __init__(self, params: SamplingParams, prompt_ids: Iterable[int]) -> None:
         self._params = params
+        self._greedy = params.temperature < _COLDEST
         self._seed = params.seed if params.seed is not None else secrets.randbits(63)
         self._generated: Counter[int] = Counter()
         self._penalised = _has_penalties(params)
@@ -50,7 +53,7 @@ class Sampler:
     @property
     def plain_greedy(self) -> bool:
         """Whether the choice is the row's highest logit, untouched: then no row need leave the device."""
-        return self._params.temperature == 0.0 and not self._penalised and not len(self._bias_ids)
+        return self._greedy and not self._penalised and not len(self._bias_ids)
 
     def twin(self, prompt_ids: Iterable[int]) -> Sampler:
         """A sampler with the same noise and a history of its own, for a model that guesses the draws."""
@@ -59,7 +62,7 @@ class Sampler:
     def choose(self, row: Row, position: int) -> int:
         """The token at `position`. `row` is not changed."""
         row = self._shape(row)
-        if self._params.temperature == 0.0:
+        if self._greedy:
             return int(row.argmax())
         weights, scores = soften(row, self._params.temperature, self._rows_like(row))
         ids = survivors(weights, self._params) if _filters(self._params) else None
@@ -136,7 +139,7 @@ def penalise(row: Row, generated: Counter[int], seen: Ids, params: SamplingParam
 def soften(row: Row, temperature: float, room: Rows | None = None) -> Rows:
     """Weights (probabilities up to a factor, the best being 1) and their logarithms, made in `room`."""
     weights, scores = room if room is not None else (np.empty_like(row), np.empty_like(row))
-    np.divide(row, np.float32(temperature), out=scores)
+    np.divide(row, np.float32(min(temperature, _HOTTEST)), out=scores)
     np.subtract(scores, scores.max(), out=scores)
     return np.exp(scores, out=weights), scores
 

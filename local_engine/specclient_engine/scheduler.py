@@ -95,7 +95,7 @@ class Scheduler:
                 try:
                     self._step()
                 except Exception as error:
-                    self._fail_running(error)
+                    self._fail(list(self._running), error)
         self._take_in()
         closed = EngineClosed("the engine was closed before the request ended; load it again and retry")
         for request in [*self._running, *self._waiting]:
@@ -164,8 +164,17 @@ class Scheduler:
         offset = 0
         for request, draft, chunk in zip(requests, drafts, chunks, strict=True):
             if chunk.rows_wanted:
-                self._post(request, request.take(draft, *rows.readers(request, offset, chunk.rows_wanted)))
+                self._take(request, draft, *rows.readers(request, offset, chunk.rows_wanted))
             offset += chunk.rows_wanted
+
+    def _take(self, request: RequestState, draft: Draft, choose: Choose, row: ReadRow) -> None:
+        """Verifies one request's draft. What fails here is this request's own, not the pass's."""
+        try:
+            step = request.take(draft, choose, row)
+        except Exception as error:
+            self._fail([request], error)
+        else:
+            self._post(request, step)
 
     def _show_hidden(self, requests: Sequence[RequestState], chunks: Sequence[Chunk]) -> None:
         if self._speculation.on_hidden is None:
@@ -252,12 +261,12 @@ class Scheduler:
             request.slot = None
             self._speculation.release(request)
 
-    def _fail_running(self, error: Exception) -> None:
+    def _fail(self, requests: Sequence[RequestState], error: Exception) -> None:
         if not isinstance(error, EngineError):
             failure = EngineError(f"a pass of the model failed ({type(error).__name__}: {error})")
             failure.__cause__ = error
             error = failure
-        for request in list(self._running):
+        for request in requests:
             self._leave(request)
             request.mailbox.fail(error)
 

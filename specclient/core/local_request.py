@@ -92,7 +92,7 @@ def read_request(plan: Plan, engine: Any) -> LocalRequest:
     if body.get("repetition_penalty") is not None:
         sampling["repetition_penalty"] = body["repetition_penalty"]
     if body.get("logit_bias"):
-        sampling["logit_bias"] = {int(token): float(bias) for token, bias in body["logit_bias"].items()}
+        sampling["logit_bias"] = _bias(body["logit_bias"])
     wanted = _logprobs(body, chat=chat)
     if wanted is not None:
         sampling["logprobs"] = wanted
@@ -108,12 +108,12 @@ def read_request(plan: Plan, engine: Any) -> LocalRequest:
         )
     except (TypeError, ValueError) as error:
         raise _bad(f"The embedded engine cannot read the request: {error}.", None) from error
-    options = body.get("stream_options") or {}
+    options = body.get("stream_options")
     return LocalRequest(
         generation,
         chat,
         str(body.get("model") or plan.facts.model or "local"),
-        include_usage=bool(options.get("include_usage")),
+        include_usage=isinstance(options, Mapping) and bool(options.get("include_usage")),
         tokenizer=getattr(engine, "tokenizer", None),
     )
 
@@ -126,7 +126,7 @@ def _refuse(body: Mapping[str, Any]) -> None:
         if body.get(key) not in (None, 1):
             raise _bad(f"The embedded engine makes one answer a request; send it {body[key]} times.", key)
     form = body.get("response_format")
-    if form is not None and form.get("type") != "text":
+    if form is not None and not (isinstance(form, Mapping) and form.get("type") == "text"):
         raise _bad(
             "The embedded engine has no structured output yet: leave response_format out.", "response_format"
         )
@@ -143,7 +143,11 @@ def _prompt(body: Mapping[str, Any], engine: Any, *, chat: bool) -> Sequence[int
     with translated():
         if chat:
             tools = None if body.get("tool_choice") == "none" else body.get("tools")
-            chat_ids: Sequence[int] = engine.chat_prompt([_message(m) for m in body["messages"]], tools)
+            messages = _list_of_objects(body.get("messages"), "messages")
+            chat_ids: Sequence[int] = engine.chat_prompt(
+                [_message(message) for message in messages],
+                None if tools is None else _list_of_objects(tools, "tools"),
+            )
             return chat_ids
         prompt = body.get("prompt")
         if isinstance(prompt, list) and prompt and all(isinstance(item, int) for item in prompt):
@@ -156,12 +160,22 @@ def _prompt(body: Mapping[str, Any], engine: Any, *, chat: bool) -> Sequence[int
         return text_ids
 
 
+def _list_of_objects(value: Any, name: str) -> list[Mapping[str, Any]]:
+    if not isinstance(value, (list, tuple)) or not all(isinstance(item, Mapping) for item in value):
+        raise _bad(f"{name} is a list of objects.", name)
+    return list(value)
+
+
 def _message(message: Mapping[str, Any]) -> dict[str, Any]:
     """Text parts become one text: chat templates of text models take strings."""
     content = message.get("content")
     if not isinstance(content, list):
         return dict(message)
-    texts = [str(part["text"]) for part in content if part.get("type") == "text" and "text" in part]
+    texts = [
+        part["text"]
+        for part in content
+        if isinstance(part, Mapping) and part.get("type") == "text" and isinstance(part.get("text"), str)
+    ]
     if len(texts) < len(content):
         raise _bad("The embedded engine reads text only: a message holds a part that is none.", "messages")
     return {**message, "content": "".join(texts)}
@@ -180,14 +194,29 @@ def _limit(body: Mapping[str, Any]) -> int | None:
 def _stop(value: Any) -> tuple[str, ...]:
     if value is None:
         return ()
-    return (value,) if isinstance(value, str) else tuple(value)
+    if isinstance(value, str):
+        return (value,)
+    if not isinstance(value, (list, tuple)) or not all(isinstance(text, str) for text in value):
+        raise _bad("stop is a string or a list of strings.", "stop")
+    return tuple(value)
+
+
+def _bias(value: Any) -> dict[int, float]:
+    try:
+        return {int(token): float(bias) for token, bias in value.items()}
+    except (AttributeError, TypeError, ValueError):
+        raise _bad("logit_bias is an object of token ids and numbers.", "logit_bias") from None
 
 
 def _logprobs(body: Mapping[str, Any], *, chat: bool) -> int | None:
     asked = body.get("logprobs")
     if asked is None or asked is False:
         return None
-    return int(body.get("top_logprobs") or 0) if chat else int(asked)
+    name = "top_logprobs" if chat else "logprobs"
+    wanted = body.get(name) or 0
+    if not isinstance(wanted, int) or (not chat and wanted is True):
+        raise _bad(f"{name} is a whole number of at least 0.", name)
+    return wanted
 
 
 def _speculation(value: Any) -> Any:

@@ -106,6 +106,16 @@ def test_defaults_are_greedy_and_unlimited(door: SyncDoor) -> None:
         ({"extra_body": {"speculation": "maybe"}}, "speculation"),
         ({"max_tokens": 0}, "max_tokens"),
         ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]}, "messages"),
+        ({"messages": ["hello"]}, "messages"),
+        ({"messages": "hello"}, "messages"),
+        ({"messages": [{"role": "user", "content": [None]}]}, "messages"),
+        ({"tools": [None]}, "tools"),
+        ({"response_format": "json"}, "response_format"),
+        ({"logit_bias": {"the": 1}}, "logit_bias"),
+        ({"logit_bias": [1]}, "logit_bias"),
+        ({"stop": [1, 2]}, "stop"),
+        ({"stop": 3}, "stop"),
+        ({"logprobs": True, "top_logprobs": "3"}, "top_logprobs"),
     ],
 )
 def test_what_it_cannot_do_is_refused_by_name(door: SyncDoor, arguments: dict[str, Any], param: str) -> None:

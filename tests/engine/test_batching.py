@@ -21,7 +21,7 @@ from engine_kit import (
 from specclient_engine import GenerationRequest, SamplingParams
 from specclient_engine.cost import CostCurve
 from specclient_engine.draft_length import DraftLengthPolicy
-from specclient_engine.errors import EngineClosed, EngineError, NotEnoughMemory
+from specclient_engine.errors import EngineClosed, EngineError, NotEnoughMemory, UnsupportedRequest
 from specclient_engine.proposers import build_proposer
 from specclient_engine.request_state import RequestState
 from specclient_engine.runner.base import Chunk
@@ -199,3 +199,57 @@ def test_rolling_back_leaves_nothing_behind(seed: int) -> None:
         confirmed = min(right, len(text) - at)
         assert (rows[:confirmed] - truth[at : at + confirmed]).abs().max() < 1e-3
         at += confirmed
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"seed": "x", "temperature": 1.0},
+        {"seed": 1.5},
+        {"temperature": "hot"},
+        {"temperature": float("nan")},
+        {"top_k": 1.5},
+        {"presence_penalty": "x"},
+        {"frequency_penalty": float("nan")},
+        {"repetition_penalty": 0},
+        {"logit_bias": {5: float("nan")}},
+        {"logit_bias": {5: "x"}},
+        {"logprobs": -1},
+    ],
+)
+def test_a_value_that_no_sampler_can_use_is_refused_at_once(bench: Bench, values: dict[str, Any]) -> None:
+    with pytest.raises(UnsupportedRequest, match=next(iter(values))):
+        bench.engine.submit(GenerationRequest(prompt_ids=[1], sampling=SamplingParams(**values)))
+
+
+@pytest.mark.parametrize("temperature", [1e-300, 1e-30, 1e-6, 1e300, float("inf")])
+def test_any_temperature_is_sampled_without_overflow(bench: Bench, temperature: float) -> None:
+    sampling = SamplingParams(temperature=temperature, seed=1)
+    answer = bench.plain([1, 2], max_tokens=3, ignore_eos=True, sampling=sampling)
+    assert len(answer.token_ids) == 3
+    if temperature < 1:
+        assert answer.token_ids == bench.plain([1, 2], max_tokens=3, ignore_eos=True).token_ids
+
+
+def test_what_fails_for_one_request_leaves_those_that_share_its_pass_alone(
+    bench: Bench, recording: RecordingRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = bench.plain([7] * 5, max_tokens=8, ignore_eos=True).token_ids
+    take = RequestState.take
+
+    def fails(state: RequestState, *rest: Any) -> Any:
+        if state.prompt[0] == 9 and state.generated == 2:
+            raise ValueError("a fault of this request")
+        return take(state, *rest)
+
+    monkeypatch.setattr(RequestState, "take", fails)
+    gate = threading.Event()
+    recording.before_forward = lambda: gate.wait(10)  # type: ignore[assignment]
+    handles = [
+        bench.engine.submit(GenerationRequest(prompt_ids=[number] * 5, max_tokens=8, ignore_eos=True))
+        for number in (9, 7)
+    ]
+    gate.set()
+    with pytest.raises(EngineError, match="a fault of this request"):
+        Answer.read(handles[0])
+    assert Answer.read(handles[1]).token_ids == alone

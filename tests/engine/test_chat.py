@@ -59,6 +59,13 @@ def test_tools_and_calls_reach_the_template_as_objects(tmp_path: Path) -> None:
     assert chat.render(messages, [{"name": "é<"}]) == '[{"name": "é<"}] a<b'
 
 
+def test_tools_that_the_template_would_drop_are_refused(tmp_path: Path) -> None:
+    chat = template(tmp_path, SIMPLE)
+    assert chat.render(USER, []) == chat.render(USER)
+    with pytest.raises(UnsupportedRequest, match="no place for tools"):
+        chat.render(USER, [{"type": "function"}])
+
+
 @pytest.mark.parametrize(
     ("source", "words"),
     [
