@@ -247,6 +247,13 @@ def test_bfloat16_is_left_to_the_framework_where_the_processor_does_not_multiply
     assert isinstance(load_fused(tmp_path, dtype="bfloat16"), AtenRunner)
 
 
+def test_int8_is_only_by_request(tmp_path: Path) -> None:
+    save_model("qwen2", tmp_path)
+    runner = load_fused(tmp_path, dtype="auto")
+    assert runner is not None
+    assert runner.kind in ("bfloat16", "float32")
+
+
 def test_without_a_compiler_the_framework_computes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -30,14 +30,14 @@ def load_runner(
 
     Raises NotEnoughMemory, with the figures and before any work, when the weights do not fit.
     `plain` asks for the plain path, the only one that reveals hidden states.
-    `dtype="auto"` is bfloat16 where the machine computes with it natively, else float32.
+    `dtype="auto"` is the quicker of bfloat16 and float32 on this machine; int8 is only by request.
     """
     import torch
 
     from specclient_engine.runner.fused import load_fused
     from specclient_engine.runner.memory import require_room_for_weights
 
-    place = torch.device(device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu")
+    place = _place(device)
     require_room_for_weights(folder, _BYTES[dtype], place)
     if not plain:
         fused = load_fused(folder, dtype=dtype, device=place, max_context=max_context, progress=progress)
@@ -52,6 +52,26 @@ def load_runner(
     from specclient_engine.runner.plain import PlainRunner
 
     return PlainRunner.load(folder, dtype=_plain_dtype(dtype, place), device=place, max_context=max_context)
+
+
+def _place(device: str) -> torch.device:
+    """The device named. Raises UnsupportedRequest for one that this machine has not."""
+    import torch
+
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        place = torch.device(device)
+    except RuntimeError:
+        place = None
+    if place is None or place.type not in ("cpu", "cuda"):
+        raise UnsupportedRequest(f"device {device!r} is none that the engine runs on: use auto, cpu or cuda")
+    if place.type == "cuda" and (place.index or 0) >= torch.cuda.device_count():
+        raise UnsupportedRequest(
+            f"device {device!r} is not there: torch {torch.__version__} sees {torch.cuda.device_count()} "
+            "CUDA devices here; use auto or cpu"
+        )
+    return place
 
 
 def _plain_dtype(dtype: Dtype, device: torch.device) -> torch.dtype:

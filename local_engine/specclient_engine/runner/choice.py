@@ -28,12 +28,12 @@ class Choice(NamedTuple):
 
 
 def choose(dtype: Literal["auto"] | Kind, library: ctypes.CDLL | None) -> Choice:
-    """The quickest way to compute `dtype`; "auto" is the quickest of all that keep the model's answers.
+    """The quickest way to compute `dtype`; "auto" is the quickest of those that keep the model's answers.
 
-    What is timed is one product of sixteen rows, a short draft, for some milliseconds. int8 is only
-    automatic in the compiled kernels, where activations have a scale for every 64; the framework's int8
-    has one for the whole row and strays further. Where the processor multiplies tiles of bfloat16 (AMX),
-    which the kernels do not use, the framework may win.
+    What is timed is one product of sixteen rows, a short draft, for some milliseconds. int8 is quicker
+    still and only by request: it changes about one token in a hundred, and a file that comes out
+    differently is often a longer one. Where the processor multiplies tiles of bfloat16 (AMX), which the
+    kernels do not use, the framework may win.
     """
     candidates = _candidates(dtype, library is not None)
     if len(candidates) == 1:
@@ -51,11 +51,11 @@ def choose(dtype: Literal["auto"] | Kind, library: ctypes.CDLL | None) -> Choice
 
 
 def _candidates(dtype: Literal["auto"] | Kind, compiled: bool) -> list[Choice]:
-    kinds: tuple[Kind, ...] = ("int8", "bfloat16", "float32") if dtype == "auto" else (dtype,)
+    kinds: tuple[Kind, ...] = ("bfloat16", "float32") if dtype == "auto" else (dtype,)
     narrow = "avx512_bf16" in instructions()
     native = [Choice(kind, True) for kind in kinds if compiled and (kind != "bfloat16" or narrow)]
     if not native:
-        return [Choice(kind, False) for kind in kinds if dtype != "auto" or kind != "int8"]
+        return [Choice(kind, False) for kind in kinds]
     tiles = "amx_bf16" in instructions() and "bfloat16" in kinds
     return [*native, Choice("bfloat16", False)] if tiles else native
 

@@ -143,8 +143,8 @@ def load_fused(
 ) -> FusedRunner | None:
     """The quickest fused runner for the model in `folder`; None when its architecture is another.
 
-    `read_shape` says why it is another. `dtype="auto"` is measured (`choice.choose`) and may be int8;
-    the runner's `kind` says what it became.
+    `read_shape` says why it is another. `dtype="auto"` is measured (`choice.choose`); the runner's
+    `kind` says what it became.
     """
     from .choice import choose
     from .cuda import CudaRunner

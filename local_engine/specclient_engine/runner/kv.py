@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import mmap
+
 import torch
 
 from ..errors import NotEnoughMemory
@@ -58,9 +61,17 @@ class KVSlots:
         s = self._shape
         size = (s.layers, 2, s.kv_heads, positions, self._width)
         slot, self._next = self._next, self._next + 1
-        self._slots[slot] = torch.zeros(size, dtype=self._dtype, device=self._device)
+        self._slots[slot] = self._zeros(size)
         return slot
 
     def release(self, slot: int) -> None:
         """Drops the slot and its memory."""
         del self._slots[slot]
+
+    def _zeros(self, size: tuple[int, ...]) -> torch.Tensor:
+        if self._device.type != "cpu":
+            return torch.zeros(size, dtype=self._dtype, device=self._device)
+        # torch.zeros writes every page, a quarter of a second and more for a long context; the system's own
+        # zeros cost nothing until they are overwritten. Private memory: shared pages are backed once read.
+        memory = mmap.mmap(-1, math.prod(size) * self._dtype.itemsize, access=mmap.ACCESS_COPY)
+        return torch.frombuffer(memory, dtype=self._dtype).view(size)
