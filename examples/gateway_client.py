@@ -16,7 +16,7 @@ import openai
 
 from specclient.gateway.run import make_server
 
-FILE = "\n".join(f"option_{number} = {number * 10}" for number in range(20))
+FILE = "[server]\nhost = 127.0.0.1\nport = 8080\n\n[log]\nlevel = info\nfile = /var/log/app.log\n"
 
 
 def main() -> None:
@@ -33,7 +33,9 @@ def main() -> None:
             print("served:", ", ".join(model.id for model in client.models.list()))
             stream = client.chat.completions.create(
                 model=options.model,
-                messages=[{"role": "user", "content": f"Set option_3 to 31. Only the file.\n\n{FILE}"}],
+                messages=[
+                    {"role": "user", "content": f"Set level to debug. Answer with the file only.\n\n{FILE}"}
+                ],
                 prediction={"type": "content", "content": FILE},
                 temperature=0,
                 stream=True,

@@ -14,8 +14,8 @@ from typing import Any
 
 import specclient
 
-KNOWN = "\n".join(f"retries_{number} = {number}" for number in range(20))
-MESSAGES = [{"role": "user", "content": f"Rename retries_7 to attempts_7. Only the file.\n\n{KNOWN}"}]
+KNOWN = "[server]\nhost = 127.0.0.1\nport = 8080\n\n[log]\nlevel = info\nfile = /var/log/app.log\n"
+MESSAGES = [{"role": "user", "content": f"Set level to debug. Answer with the file only.\n\n{KNOWN}"}]
 
 
 def make(sdk: str, base_url: str) -> Any:
