@@ -93,9 +93,9 @@ def _table(name: str, fields: dict[str, tuple[str, str]]) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(
-        title=f"\n[targets.{name}]", title_justify="left", box=None, pad_edge=False, show_header=False
-    )
+    # As Text: a plain string in brackets would be taken for markup.
+    title = Text(f"\n[targets.{name}]")
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False, show_header=False)
     table.add_column("field", no_wrap=True)
     table.add_column("value", overflow="fold")
     table.add_column("origin", style="dim", overflow="fold")

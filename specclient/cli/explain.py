@@ -119,4 +119,9 @@ def _body_diff(asked: dict[str, Any], sent: dict[str, Any]) -> list[str]:
         # Without the commas a key that is added at the end changes no line before it.
         return [line.removesuffix(",") for line in json.dumps(body, indent=2, ensure_ascii=False).split("\n")]
 
+    # Nor is a key changed that stands at another place.
+    order = list(asked)
+    sent = dict(
+        sorted(sent.items(), key=lambda item: order.index(item[0]) if item[0] in asked else len(order))
+    )
     return [line for line in ndiff(lines(asked), lines(sent)) if not line.startswith("?")]

@@ -120,6 +120,14 @@ def test_explain_takes_a_request_or_a_file(cli: Any, tmp_path: Path) -> None:
     assert cli("explain", "bad.json", "-p", "openai").code == 2
 
 
+def test_explain_shows_no_change_where_only_the_order_differs(cli: Any, tmp_path: Path) -> None:
+    request = {"max_tokens": 20, "messages": [], "model": "m", "prediction": "x", "stop": ["a"]}
+    for order in (list(request), list(reversed(request))):
+        (tmp_path / "order.json").write_text(json.dumps({key: request[key] for key in order}))
+        lines = cli("explain", "order.json", "-p", "groq").out.splitlines()
+        assert [line for line in lines if line[:1] in ("+", "-")] == ['-   "prediction": "x"']
+
+
 def test_explain_is_what_the_client_sends(
     cli: Any, server: ScriptedServer, tmp_path: Path, monkeypatch: Any
 ) -> None:
@@ -134,6 +142,7 @@ def test_explain_is_what_the_client_sends(
 
 def test_config_show_has_origins_and_no_secrets(cli: Any, config: Path) -> None:
     outcome = cli("config", "show")
+    assert "[targets.prod]" in outcome.out
     assert outcome.code == 0
     assert KEY not in outcome.out + outcome.err
     assert "accounts/x" in outcome.out
