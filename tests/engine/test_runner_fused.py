@@ -19,6 +19,7 @@ from specclient_engine.runner.base import Chunk
 from specclient_engine.runner.fused import FusedRunner, load_fused
 from specclient_engine.runner.fused_aten import AtenRunner
 from specclient_engine.runner.fused_native import NativeRunner
+from specclient_engine.runner.kv import BLOCK
 from specclient_engine.runner.native_build import native_library
 from specclient_engine.runner.weights import read_shape
 
@@ -312,3 +313,18 @@ def test_the_files_of_the_weights_are_let_go(load: Load, kind: str, tmp_path: Pa
     gc.collect()
     assert str(tmp_path) not in Path("/proc/self/maps").read_text()
     assert runner.vocab_size == SIZES["vocab_size"]
+
+
+def test_room_that_is_not_written_takes_no_memory(tmp_path: Path) -> None:
+    """Without a cap on the answer a slot has room for the whole context."""
+
+    def held() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    save_model("llama", tmp_path)
+    runner = aten(tmp_path, "float32")
+    runner.kv.token_capacity = 1 << 20
+    before = held()
+    slot = runner.kv.allocate((256 << 20) // runner.kv.bytes_per_token)
+    assert held() - before < 32 << 20
+    assert not runner.kv[slot][..., :BLOCK, :].any()
