@@ -63,7 +63,7 @@ class ChatTemplate:
             raise UnsupportedRequest(
                 f"the chat template of {self._folder} tries what the sandbox forbids"
             ) from error
-        except (TemplateError, TypeError, ValueError) as error:
+        except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
             raise UnsupportedRequest(f"the chat template of {self._folder} refuses: {error}") from error
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
@@ -11,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from specclient_engine.api import GenerationRequest, Progress, ProgressCallback, SamplingParams, Tokenizer
-from specclient_engine.errors import ContextTooLong, NotEnoughMemory, UnsupportedRequest
+from specclient_engine.errors import ContextTooLong, EngineClosed, NotEnoughMemory, UnsupportedRequest
 from specclient_engine.handle import Handle
 from specclient_engine.request_state import RequestState, generation_limit
 from specclient_engine.scheduler import Scheduler, SpeculationTools
@@ -49,6 +50,7 @@ class Engine:
         if prefill_chunk is None:
             prefill_chunk = _CHUNK_ON_CPU if runner.device.type == "cpu" else _CHUNK_ON_DEVICE
         self._scheduler = Scheduler(runner, speculation, prefill_chunk=prefill_chunk)
+        self._process = os.getpid()
         self._thread = threading.Thread(target=self._scheduler.run, name="specclient-engine", daemon=True)
         self._thread.start()
         # Runs at garbage collection and at interpreter exit: the thread must not outlive the libraries.
@@ -105,8 +107,12 @@ class Engine:
         """Queues a request and returns at once.
 
         Raises ContextTooLong or NotEnoughMemory, with the figures, for what can never run, and
-        UnsupportedRequest for what makes no sense.
+        UnsupportedRequest for what makes no sense. EngineClosed behind `close`, and in a forked process.
         """
+        if os.getpid() != self._process:
+            raise EngineClosed(
+                "the engine's thread stayed in the process that loaded it; load it in this one"
+            )
         _check(request, self.runner.vocab_size)
         limit = generation_limit(request.prompt_ids, request.max_tokens, self.max_context)
         if limit < 1:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +14,7 @@ from specclient_engine.cost import CostCurve
 from specclient_engine.draft_length import DraftLengthPolicy
 from specclient_engine.drafters.fallback import FallbackProposer
 from specclient_engine.drafters.loading import Drafter, find_drafter, load_drafter
-from specclient_engine.errors import EngineError
+from specclient_engine.errors import EngineError, ModelCorrupt
 from specclient_engine.measuring import measure_cost
 from specclient_engine.models import locate
 from specclient_engine.proposers import AcceptanceTable, build_proposer
@@ -50,13 +52,15 @@ def load_parts(
     """Finds and loads everything that `Engine.load` describes."""
 
     def load(where: Path, *, plain: bool = False) -> ModelRunner:
-        return load_runner(
-            where, dtype=dtype, device=device, max_context=max_context, progress=progress, plain=plain
-        )
+        with _readable(where):
+            return load_runner(
+                where, dtype=dtype, device=device, max_context=max_context, progress=progress, plain=plain
+            )
 
     folder = locate(model, progress).path
     source = find_drafter(draft_model, progress) if draft_model is not None else None
-    tokenizer = FolderTokenizer(folder)
+    with _readable(folder):
+        tokenizer, template = FolderTokenizer(folder), ChatTemplate(folder)
     progress(Progress("load", folder.name, 0, 1, "steps"))
     runner = load(folder, plain=source is not None and source.is_head)
     progress(Progress("load", folder.name, 1, 1, "steps"))
@@ -64,7 +68,22 @@ def load_parts(
     cost = measure_cost(runner) if runner.can_roll_back else CostCurve([1], [1.0])
     progress(Progress("measure", folder.name, 1, 1, "steps"))
     drafter = load_drafter(source, runner, tokenizer, cost, load) if source is not None else None
-    return Parts(runner, tokenizer, ChatTemplate(folder), speculation_tools(tokenizer, cost, drafter))
+    return Parts(runner, tokenizer, template, speculation_tools(tokenizer, cost, drafter))
+
+
+@contextmanager
+def _readable(folder: Path) -> Iterator[None]:
+    """What the libraries say of broken files, each in its own way, as one error that names the folder."""
+    try:
+        yield
+    except (EngineError, ImportError, MemoryError):
+        raise
+    except Exception as error:
+        lines = str(error).strip().splitlines() or [""]
+        raise ModelCorrupt(
+            f"{folder} cannot be loaded as a model ({type(error).__name__}: {lines[0]}): fetch it again, or "
+            "mend its config.json"
+        ) from error
 
 
 def speculation_tools(

@@ -6,6 +6,7 @@ Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 the reque
 
 from __future__ import annotations
 
+import os
 import sys
 
 
@@ -20,6 +21,11 @@ def main() -> None:
             file=sys.stderr,
         )
         sys.exit(2)
+    # A stream that the caller closed is None, and the next file opened would take its number.
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     from specclient.cli.app import app
 
     app(prog_name="specclient")

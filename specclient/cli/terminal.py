@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import json
 import os
@@ -72,6 +73,13 @@ def guarded(command: Callable[P, T]) -> Callable[P, T]:
         except BrokenPipeError:
             # The reader of stdout left. Python would complain once more when it flushes at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(EXIT_FAILED) from None
+        except OSError as error:
+            if error.errno != errno.ENOSPC or error.filename is not None:
+                raise
+            # As above: what Python still holds back for stdout does not fit either.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            note("error: stdout could not be written, because its disk is full: free some space.")
             raise typer.Exit(EXIT_FAILED) from None
         except Exception as error:
             code = exit_code(error)

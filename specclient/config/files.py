@@ -135,7 +135,7 @@ def _search() -> Path | None:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        tables = tomllib.loads(path.read_text("utf-8"))
+        tables = tomllib.loads(path.read_text("utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(
             f"{path} cannot be read: {error.strerror if isinstance(error, OSError) else error}."

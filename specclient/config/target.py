@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, f
 from specclient.economics import EconomicsOptions
 from specclient.errors import ConfigError
 
-Limit = Annotated[float, Field(gt=0)] | None
+Limit = Annotated[float, Field(gt=0, le=1e9)] | None
 
 
 class Timeout(BaseModel):

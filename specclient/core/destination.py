@@ -76,6 +76,13 @@ class Destination:
                 f"{target.origins.get('base_url', 'argument')}: base_url {shown!r} of target {target.name!r} "
                 f"does not begin with http:// or https://."
             )
+        try:
+            _ = self.address
+        except ValueError as error:
+            raise ConfigError(
+                f"{target.origins.get('base_url', 'argument')}: base_url of target {target.name!r} "
+                f"is no address: {error}."
+            ) from None
 
     @property
     def name(self) -> str:

@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import select
+import shlex
 import signal
 import subprocess
 import sys
@@ -97,6 +98,23 @@ def test_a_reader_that_leaves_is_no_traceback(tmp_path: Path) -> None:
     assert done.stdout == "[\n"
     assert "Traceback" not in done.stderr
     assert "BrokenPipe" not in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
+def test_a_full_disk_behind_stdout_is_one_sentence(tmp_path: Path) -> None:
+    command = f"{sys.executable} -c '{MAIN}' providers --json > /dev/full"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "disk is full" in done.stderr
+
+
+def test_closed_streams_are_no_traceback(server: ScriptedServer, tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("foo = 1\n")
+    server.play(sse(role(), chunk("bar = 1\n"), finish()))
+    words = shlex.join([sys.executable, "-c", MAIN, "edit", "a.py", "-i", "x", "--write", *target(server)])
+    done = subprocess.run(["bash", "-c", f"{words} >&- 2>&-"], cwd=tmp_path, timeout=60)
+    assert done.returncode == 0
+    assert (tmp_path / "a.py").read_text() == "bar = 1\n"
 
 
 def test_help_loads_no_library_that_a_command_needs(process: Any) -> None:

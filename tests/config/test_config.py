@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from specclient import Client
 from specclient.config import ConfigWarning, Target, Timeout, api_key, load_config, resolve_target
 from specclient.errors import ConfigError
 
@@ -132,6 +133,8 @@ def test_a_file_by_name(write: Write, here: Path) -> None:
         ("[targets.p]\nprovider = 'local'\ndtype = 'fp4'", "targets.p.dtype: dtype: input should be 'auto'"),
         ("[targets.p]\nprovider = 'local'\nmax_retries = -1", "greater than or equal to 0"),
         ("[targets.p]\nprovider = 'local'\ntimeout = {conect = 1}", "timeout"),
+        ("[targets.p]\nprovider = 'local'\ntimeout = inf", "less than or equal to 1000000000"),
+        ("[targets.p]\nprovider = 'local'\ntimeout = {total = 1e300}", "less than or equal to 1000000000"),
         ("[targets.p]\nmodel = 'x'", "Target 'p' has no provider: set targets.p.provider"),
         ("targets = 5", r"write \[targets.NAME\]"),
         ("[targets]\np = 5", r"write \[targets.p\]"),
@@ -146,6 +149,17 @@ def test_what_is_wrong_is_said_in_one_sentence(write: Write, text: str, message:
         resolved()
     assert "\n" not in str(caught.value)
     assert str(path) in str(caught.value) or "Target 'p'" in str(caught.value)
+
+
+def test_a_byte_order_mark_before_the_file_does_not_matter(here: Path) -> None:
+    (here / "specclient.toml").write_bytes(b"\xef\xbb\xbf" + FILE.encode())
+    assert resolved().model == "file-model"
+
+
+@pytest.mark.parametrize("address", ["http://h:999999/v1", "http://h:x/v1"])
+def test_an_address_with_an_impossible_port_is_refused(here: Path, address: str) -> None:
+    with pytest.raises(ConfigError, match=r"base_url of target .* is no address: .*[Pp]ort"):
+        Client(provider="openai_compatible", model="m", base_url=address)
 
 
 def test_the_embedded_engine_needs_no_entry(write: Write, here: Path) -> None:

@@ -253,3 +253,13 @@ def test_what_fails_for_one_request_leaves_those_that_share_its_pass_alone(
     with pytest.raises(EngineError, match="a fault of this request"):
         Answer.read(handles[0])
     assert Answer.read(handles[1]).token_ids == alone
+
+
+def test_a_forked_process_is_told_that_the_engine_stayed_behind(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as child:
+        child.setattr("os.getpid", lambda: -1)
+        with pytest.raises(EngineClosed, match="load it in this one"):
+            bench.ask(max_tokens=1)
+    assert bench.plain(max_tokens=1).token_ids

@@ -14,7 +14,7 @@ from test_tokenizer import byte_level
 
 from specclient_engine import Engine, GenerationRequest, Progress, SamplingParams
 from specclient_engine.drafters.eagle import EagleHead
-from specclient_engine.errors import ModelCorrupt, NotEnoughMemory, UnsupportedRequest
+from specclient_engine.errors import EngineError, ModelCorrupt, NotEnoughMemory, UnsupportedRequest
 from specclient_engine.measuring import measure_cost
 from specclient_engine.runner import memory
 from specclient_engine.runner.plain import PlainRunner
@@ -113,3 +113,30 @@ def test_the_fused_path_is_lossless_end_to_end(kind: str, dtype: Any, tmp_path: 
             plain = ask(engine, speculation="off", sampling=sampling)
             for known in (plain.text, plain.text[5:9] + "xyz" + plain.text[9:], "unrelated"):
                 assert ask(engine, predictions=[known], sampling=sampling).token_ids == plain.token_ids
+
+
+@pytest.mark.parametrize(
+    ("device", "words"),
+    [("banana", "is none that the engine runs on"), ("meta", "is none that"), ("cuda:99", "is not there")],
+)
+def test_a_device_that_is_not_there_is_refused_by_name(folder: Path, device: str, words: str) -> None:
+    with pytest.raises(UnsupportedRequest, match=f"{device}.*{words}"):
+        Engine.load(folder, device=device)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("config.json", b"{"),
+        ("config.json", b"{}"),
+        ("model.safetensors", b""),
+        ("model.safetensors", b"\x08\0\0\0\0\0\0\0{}"),
+        ("chat_template.jinja", b"\xff\xfe"),
+    ],
+)
+def test_a_broken_file_is_told_with_its_folder(folder: Path, name: str, content: bytes) -> None:
+    (folder / name).write_bytes(content)
+    with pytest.raises(EngineError) as caught:
+        Engine.load(folder, dtype="float32")
+    assert str(folder) in str(caught.value)
+    assert "\n" not in str(caught.value)

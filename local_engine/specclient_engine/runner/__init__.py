@@ -32,8 +32,6 @@ def load_runner(
     `plain` asks for the plain path, the only one that reveals hidden states.
     `dtype="auto"` is the quicker of bfloat16 and float32 on this machine; int8 is only by request.
     """
-    import torch
-
     from specclient_engine.runner.fused import load_fused
     from specclient_engine.runner.memory import require_room_for_weights
 
