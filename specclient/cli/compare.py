@@ -42,6 +42,7 @@ def compare_edit(client: Any, file: Path, instruction: str, *, as_json: bool, **
     console.print(comparison(plain, predicted))
     if predicted.report is not None:
         console.print()
+        console.print("the run with prediction", style="italic")
         print_account(predicted.report, console)
     if plain.answer != predicted.answer:
         stderr().print("The two outputs differ.", style="yellow")
@@ -64,6 +65,9 @@ def comparison(plain: FileEdit, predicted: FileEdit) -> Table:
             label, _text(before, form), _text(after, form), "" if ratio is None else f"{ratio:.1f} x"
         )
     table.add_row("outputs identical", "", "yes" if plain.answer == predicted.answer else "no", "")
+    if one and two and (one.usage.cached or 0) > (two.usage.cached or 0):
+        table.caption = "Without came second, and found the prompt in the cache: a shorter prefill."
+        table.caption_justify = "left"
     return table
 
 
