@@ -1,0 +1,5 @@
+"""`python -m specclient` is the command `specclient`."""
+
+from specclient.cli.main import main
+
+main()
