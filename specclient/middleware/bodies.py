@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Protocol
 
-from specclient.middleware.drain import adrain, drain
+from specclient.middleware.drain import adrain, can_drain, drain
 
 
 class Watch(Protocol):
@@ -42,6 +42,12 @@ class SyncBody(_Watched):
 
     def __next__(self) -> bytes:
         while not self._ended:
+            if self._watch.drained and can_drain(self._extensions):
+                self._ended = True
+                rest = drain(self._blocks, self._extensions)
+                if out := self._watch.feed(rest) + self._watch.end():
+                    return out
+                break
             try:
                 block = next(self._blocks, None)
             except BaseException as error:
@@ -77,6 +83,12 @@ class AsyncBody(_Watched):
 
     async def __anext__(self) -> bytes:
         while not self._ended:
+            if self._watch.drained and can_drain(self._extensions, is_async=True):
+                self._ended = True
+                rest = await adrain(self._blocks, self._extensions)
+                if out := self._watch.feed(rest) + self._watch.end():
+                    return out
+                break
             try:
                 block = await anext(self._blocks, None)
             except BaseException as error:

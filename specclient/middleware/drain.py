@@ -5,11 +5,14 @@ body. An SDK that stops at `[DONE]` closes the response with the body unfinished
 throw the connection away; the next call pays for a new one. The rest is nearly always in the buffer
 already, but a server may hold the socket open, so each read is bounded: the connection's own stream
 (`network_stream`, an extension of the response) gets a `read` with a short limit for as long as it takes.
+An async transport that shows no such stream (aiohttp's, which the Fireworks SDK brings) is given the same
+time by the event loop. An SDK that reads on after `[DONE]` (Groq's does) gets what came within that time.
 HTTP/2 closes one stream without closing the connection and needs none of this.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -48,33 +51,51 @@ def _bounded(extensions: dict[str, Any]) -> _Bounded | None:
     return _Bounded(stream)
 
 
-def drain(chunks: Iterator[bytes], extensions: dict[str, Any]) -> None:
-    """Read to the end of a body whose last event has come. Any fault means: the connection is not reused."""
+def can_drain(extensions: dict[str, Any], *, is_async: bool = False) -> bool:
+    """Whether the reads of this response's body can be bounded."""
+    return _bounded(extensions) is not None or (is_async and extensions.get("http_version") == b"HTTP/1.1")
+
+
+def drain(chunks: Iterator[bytes], extensions: dict[str, Any]) -> bytes:
+    """What follows the last event of a body. Any fault means: the connection is not reused."""
     bounded = _bounded(extensions)
+    rest = bytearray()
     if bounded is None:
-        return
+        return b""
     bounded.impose()
     try:
         for _ in range(ROUNDS):
-            if next(chunks, None) is None:
-                return
+            if (block := next(chunks, None)) is None:
+                break
+            rest += block
     except Exception:
-        return
+        return bytes(rest)
     finally:
         bounded.lift()
+    return bytes(rest)
 
 
-async def adrain(chunks: AsyncIterator[bytes], extensions: dict[str, Any]) -> None:
+async def adrain(chunks: AsyncIterator[bytes], extensions: dict[str, Any]) -> bytes:
     """`drain` for an async body."""
     bounded = _bounded(extensions)
-    if bounded is None:
-        return
-    bounded.impose()
+    rest = bytearray()
     try:
-        for _ in range(ROUNDS):
-            if await anext(chunks, None) is None:
-                return
+        if bounded is not None:
+            bounded.impose()
+            await _to_the_end(chunks, rest)
+        elif can_drain(extensions, is_async=True):
+            async with asyncio.timeout(LIMIT):
+                await _to_the_end(chunks, rest)
     except Exception:
-        return
+        return bytes(rest)
     finally:
-        bounded.lift()
+        if bounded is not None:
+            bounded.lift()
+    return bytes(rest)
+
+
+async def _to_the_end(chunks: AsyncIterator[bytes], rest: bytearray) -> None:
+    for _ in range(ROUNDS):
+        if (block := await anext(chunks, None)) is None:
+            return
+        rest += block

@@ -87,10 +87,22 @@ def test_streams_reuse_the_connection(
     sdk: Sdk, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(drain, "LIMIT", 10.0)  # a busy machine may keep the server from its last bytes
-    for _ in range(5):
+    for _ in range(3):
         server.play(scripted.sse(scripted.chunk("a"), scripted.finish()))
+        late_end = scripted.Wait(0.05)
+        server.play(scripted.sse(scripted.chunk("b"), scripted.finish(), scripted.DONE, late_end, done=False))
         assert text_of(sdk.stream()) == "a"
+        assert text_of(sdk.stream()) == "b"
     assert server.connections == 1
+
+
+def test_a_stream_left_open_after_done_is_not_waited_for(sdk: Sdk, server: ScriptedServer) -> None:
+    for _ in range(2):
+        server.play(
+            scripted.sse(scripted.chunk("a"), scripted.finish(), scripted.DONE, scripted.Stall(), done=False)
+        )
+        assert text_of(sdk.stream()) == "a"
+    assert server.connections == 2
 
 
 def test_a_compressed_answer_is_read_and_passed_on(sdk: Sdk, server: ScriptedServer) -> None:
