@@ -27,13 +27,13 @@ PASS_ROWS = 256
 
 
 def long_file(lines: int) -> str:
-    """A settings module of that many lines, every one of them different."""
-    made = ['"""Settings of every station."""', ""]
-    made += [
-        f'STATION_{n:04} = Station("st-{n:04}", port={7000 + n * 3 % 997}, weight={n * 7 % 100})'
-        for n in range(lines - 2)
-    ]
-    return "\n".join(made) + "\n"
+    """A settings module of that many lines in short entries, so that 2,000 of them fit twice in 32k tokens."""
+    made = ["STATIONS = ["]
+    entry = 0
+    while len(made) < lines - 1:
+        entry += 1
+        made += ["    Station(", f'        "{entry:03x}",', f"        {entry * 7919 % 97},", "    ),"]
+    return "\n".join([*made[: lines - 1], "]"]) + "\n"
 
 
 def generate(
