@@ -55,6 +55,11 @@ class Wire:
         self._drain: int | None = None
         self._limit: tuple[str, float] = ("connect", 0.0)
 
+    @property
+    def deadline(self) -> int | None:
+        """The call's own end, for another request that is made on its behalf."""
+        return self._deadline
+
     def connect(self) -> float | None:
         """Seconds that opening the connection may take."""
         return self._seconds("connect", self.timeout.connect, time.perf_counter_ns())

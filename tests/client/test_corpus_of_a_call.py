@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +16,7 @@ import pytest
 import specclient
 from tests import server as scripted
 from tests.doors import AsyncDoor, SyncDoor
-from tests.server import Answer, Request, ScriptedServer
+from tests.server import Answer, Close, Request, ScriptedServer
 
 KNOWN = "def total(items):\n    return sum(items)\n"
 ANSWER = scripted.completion("done")
@@ -39,7 +44,7 @@ class Sglang:
                 self.loaded[request.json["corpus_id"]] = request.json["documents"]
                 return scripted.reply({"success": True, "loaded_token_count": 9})
             if request.path == "/remove_external_corpus":
-                del self.loaded[request.json["corpus_id"]]
+                self.loaded.pop(request.json["corpus_id"], None)
                 return scripted.reply({"success": True})
             self.seen_while_loaded.append(bool(self.loaded))
             return self.answer
@@ -127,31 +132,149 @@ def test_the_known_text_is_not_in_the_answers_request(
     assert load.headers["authorization"] == chat.headers["authorization"]
 
 
-def test_calls_at_once_share_one_load(server: ScriptedServer, sglang: Sglang) -> None:
-    both_in = threading.Barrier(2)
-    answer = sglang.answer
+class Gate:
+    """Two calls at once: the second begins while the server is still loading the first's text."""
+
+    def __init__(self, door: SyncDoor, sglang: Sglang, server: ScriptedServer) -> None:
+        self.door, self.sglang = door, sglang
+        self.loading, self.finish = threading.Event(), threading.Event()
+        self.load_answer: Answer | None = None
+        server.respond = self.respond
+
+    def respond(self, request: Request) -> Answer:
+        first = request.path == "/add_external_corpus" and not self.loading.is_set()
+        if first:
+            self.loading.set()
+            assert self.finish.wait(10)
+            if self.load_answer is not None:
+                self.sglang.calls.append(request.path)
+                return self.load_answer
+        return self.sglang.respond(request)
+
+    def run(self, *, cancel: int | None = None, texts: tuple[str, str] = (KNOWN, KNOWN)) -> list[Any]:
+        """The two calls' answers or errors; `cancel` cancels the first (0) or the second (1) meanwhile."""
+        if isinstance(self.door, AsyncDoor):
+            return list(self.door.runner.run(self._tasks(cancel, texts)))
+        return self._threads(texts)
+
+    def _ask(self, text: str) -> Any:
+        create = self.door.client.chat.completions.create
+        return create(messages=[{"role": "user", "content": "Go."}], prediction=text)
+
+    async def _tasks(self, cancel: int | None, texts: tuple[str, str]) -> list[Any]:
+        first = asyncio.ensure_future(self._ask(texts[0]))
+        await asyncio.to_thread(self.loading.wait, 10)
+        second = asyncio.ensure_future(self._ask(texts[1]))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert self.sglang.calls == []
+        if cancel is not None:
+            (first, second)[cancel].cancel()
+            await asyncio.sleep(0)
+        self.finish.set()
+        return list(await asyncio.gather(first, second, return_exceptions=True))
+
+    def _threads(self, texts: tuple[str, str]) -> list[Any]:
+        with ThreadPoolExecutor(2) as pool:
+            first = pool.submit(self._ask, texts[0])
+            assert self.loading.wait(10)
+            second = pool.submit(self._ask, texts[1])
+            assert wait_until(lambda: second.running())
+            assert self.sglang.calls == []
+            self.finish.set()
+            return [future.exception(20) or future.result() for future in (first, second)]
+
+
+def wait_until(true: Callable[[], bool]) -> bool:
+    for _ in range(1000):
+        if true():
+            return True
+        time.sleep(0.005)
+    return False
+
+
+@pytest.fixture
+def gate(door: SyncDoor, sglang: Sglang, server: ScriptedServer) -> Gate:
+    client(door)
+    return Gate(door, sglang, server)
+
+
+def outcomes(answers: list[Any]) -> list[str]:
+    return [answer.specclient.prediction.outcome for answer in answers]
+
+
+def test_the_second_of_two_calls_waits_for_the_load_of_the_first(gate: Gate, sglang: Sglang) -> None:
+    assert outcomes(gate.run()) == ["via_corpus", "via_corpus"]
+    assert sglang.seen_while_loaded == [True, True]
+    loads = [path for path in sglang.calls if path == "/add_external_corpus"]
+    assert len(loads) == sglang.calls.count("/remove_external_corpus")
+    assert sglang.calls[0] == "/add_external_corpus"
+    assert sglang.loaded == {}
+
+
+def test_two_texts_are_loaded_one_after_the_other(gate: Gate, sglang: Sglang) -> None:
+    assert outcomes(gate.run(texts=(KNOWN, "another text\n"))) == ["via_corpus", "via_corpus"]
+    assert sglang.seen_while_loaded == [True, True]
+    assert sglang.calls.count("/add_external_corpus") == 2
+    assert sglang.loaded == {}
+
+
+def test_a_load_that_is_refused_is_refused_for_those_who_wait_too(gate: Gate, sglang: Sglang) -> None:
+    gate.load_answer = scripted.reply({"success": False, "message": "not enabled"}, 400)
+    assert outcomes(gate.run()) == ["withheld", "withheld"]
+    assert sglang.calls.count("/add_external_corpus") == 1
+    assert "/remove_external_corpus" not in sglang.calls
+
+
+def test_a_load_that_breaks_off_is_tried_by_the_one_who_waits(gate: Gate, sglang: Sglang) -> None:
+    gate.load_answer = Answer((Close(),))
+    first, second = gate.run()
+    assert isinstance(first, specclient.APIConnectionError)
+    assert outcomes([second]) == ["via_corpus"]
+    assert sglang.loaded == {}
+
+
+@pytest.mark.parametrize("cancelled", [0, 1])
+def test_a_cancelled_call_neither_holds_a_text_nor_the_other_call(
+    gate: Gate, sglang: Sglang, cancelled: int
+) -> None:
+    if not isinstance(gate.door, AsyncDoor):
+        pytest.skip("a thread cannot be cancelled")
+    answers = gate.run(cancel=cancelled)
+    assert isinstance(answers[cancelled], asyncio.CancelledError)
+    assert outcomes([answers[1 - cancelled]]) == ["via_corpus"]
+    calls = sglang.calls
+    assert calls.count("/add_external_corpus") == calls.count("/remove_external_corpus") == 2 - cancelled
+
+
+def test_a_server_that_loads_for_somebody_else_is_asked_again(
+    door: SyncDoor, sglang: Sglang, server: ScriptedServer
+) -> None:
+    client(door)
+    busy = iter(
+        [scripted.reply({"success": False, "message": "Another corpus load is already in progress."}, 400)]
+    )
 
     def respond(request: Request) -> Answer:
-        found = sglang.respond(request)
-        if request.path == "/v1/chat/completions":
-            both_in.wait(10)
-        return found if found is not answer else answer
+        if request.path == "/add_external_corpus" and (found := next(busy, None)) is not None:
+            return found
+        return sglang.respond(request)
 
     server.respond = respond
-    door = SyncDoor(server)
-    made = client(door)
-    try:
-        threads = [threading.Thread(target=door.create, kwargs={"prediction": KNOWN}) for _ in range(2)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(20)
-    finally:
-        door.close()
-    assert made is not None
-    assert sglang.calls.count("/add_external_corpus") == 1
-    assert sglang.calls.count("/remove_external_corpus") == 1
+    assert outcomes([door.create(prediction=KNOWN)]) == ["via_corpus"]
     assert sglang.loaded == {}
+
+
+def test_the_corpus_is_loaded_below_the_path_that_the_server_is_served_at(
+    door: SyncDoor, sglang: Sglang, server: ScriptedServer
+) -> None:
+    def respond(request: Request) -> Answer:
+        return sglang.respond(replace(request, target=request.target.removeprefix("/team/sglang")))
+
+    server.respond = respond
+    client(door, base_url=f"{server.origin}/team/sglang/v1")
+    assert outcomes([door.create(prediction=KNOWN)]) == ["via_corpus"]
+    assert all(request.path.startswith("/team/sglang/") for request in server.requests)
 
 
 def test_known_text_is_put_into_the_prompt_where_that_is_allowed(
