@@ -87,12 +87,18 @@ def _options(
     strict: bool,
     local: Mapping[str, Any],
 ) -> Options:
-    unknown = sorted(set(local) - {"dtype", "device", "draft_model", "max_context"})
+    unknown = sorted(set(local) - {"dtype", "device", "draft_model", "max_context", "use_corpus"})
     if unknown:
         raise TypeError(f"wrap() has no argument {unknown[0]!r}.")
     if target is not None and provider is not None:
         raise ConfigError("wrap() takes target= or provider=, not both: a target has its provider.")
     configured: Target | None = resolve_target(target, **local) if target is not None else None
+    if local.get("use_corpus") or (configured is not None and configured.use_corpus):
+        where = "the arguments" if configured is None else f"target {configured.name!r}"
+        raise ConfigError(
+            f"wrap() loads no draft corpora: leave use_corpus out of {where}, or call that server through "
+            "specclient.Client, which loads and removes them."
+        )
     if configured is not None:
         provider = configured.provider
         on_unsupported = on_unsupported or configured.on_unsupported
@@ -105,7 +111,7 @@ def _options(
         policy=Policy(on_unsupported or "withhold", put_in_prompt=bool(put_in_prompt)),
         strict=strict,
         overrides=dict(overrides or {}),
-        engine=dict(local),
+        engine={name: value for name, value in local.items() if name != "use_corpus"},
     )
 
 

@@ -52,6 +52,23 @@ def test_proxies_are_wrapped_where_they_are() -> None:
     client.close()
 
 
+def test_draft_corpora_are_refused_where_they_are_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that would withhold the prediction for want of a permission that was given misleads."""
+    server = '[targets.drafts]\nprovider = "sglang"\nmodel = "m"\nuse_corpus = true\n'
+    (tmp_path / "specclient.toml").write_text(server, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    with httpx.Client() as client:
+        with pytest.raises(ConfigError, match=r"out of target 'drafts', or call .* specclient\.Client"):
+            wrap(client, target="drafts")
+        with pytest.raises(ConfigError, match="out of the arguments"):
+            wrap(client, provider="sglang", use_corpus=True)
+        assert not isinstance(client._transport, SyncTransport)
+        wrap(client, target="drafts", use_corpus=False)
+        assert isinstance(client._transport, SyncTransport)
+
+
 def test_wrapping_twice_is_wrapping_once() -> None:
     client = httpx.Client()
     wrap(client, provider="openai")
