@@ -21,6 +21,7 @@ class Account:
     completion_tokens: int = 0
     forward_passes: int = 0
     cached_tokens: int = 0
+    prediction_tokens: int | None = None
     drafting: int = 0
     verifying: int = 0
     drafted: Counter[str] = field(default_factory=Counter)
@@ -52,6 +53,7 @@ class Account:
             scheduled=self.scheduled if self.scheduled is not None else finished,
             first_token=self.first_token if self.first_token is not None else finished,
             finished=finished,
+            prediction_tokens=self.prediction_tokens,
             drafting=self.drafting,
             verifying=self.verifying,
             finish_reason=reason,

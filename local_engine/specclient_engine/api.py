@@ -95,6 +95,8 @@ class GenerationStats:
     finished: int
     finish_reason: FinishReason
     cached_tokens: int = 0
+    prediction_tokens: int | None = None
+    """Tokens of the predictions themselves; None where none was followed."""
     drafting: int = 0
     """Nanoseconds of the decoding that went by while drafts were made, this request's and its neighbours'."""
     verifying: int = 0

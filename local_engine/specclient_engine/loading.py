@@ -97,6 +97,7 @@ def speculation_tools(
 
     def proposer_for(request: RequestState) -> Proposer:
         known = build_proposer(request.prompt, request.request.predictions, tokenizer, table=table)
+        request.account.prediction_tokens = known.known_tokens
         if drafter is None:
             return known
         try:

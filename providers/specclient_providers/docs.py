@@ -80,6 +80,8 @@ def _section(endpoint: Endpoint) -> Iterator[str]:
         yield f"- Reasoning in earlier messages: {_claim(endpoint.request.history.claim)}"
     for opt in endpoint.request.opt_ins:
         yield f"- Switched on to get figures ({opt.when}): `{opt.field}` ({_source(opt.source)})"
+    if (name := endpoint.request.request_id) is not None:
+        yield f"- Takes the request's name in: `{name.header}` ({_source(name.source)}, read {name.checked})"
     if endpoint.billing.rejected_charged is not None:
         charged = "charged as output" if endpoint.billing.rejected_charged else "free"
         yield f"- Rejected tokens: {charged}. {endpoint.billing.note} ({_source(endpoint.billing.source)})"

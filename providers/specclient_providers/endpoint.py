@@ -226,6 +226,16 @@ class HistoryRule:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestId:
+    """The request header in which a server takes the name that it then gives the request in its own logs
+    and spans."""
+
+    header: str
+    source: str
+    checked: date
+
+
+@dataclass(frozen=True, slots=True)
 class RequestRule:
     """What the endpoint does with fields it does not know, and what may be switched on."""
 
@@ -235,6 +245,7 @@ class RequestRule:
     length: tuple[LengthRule, ...] = ()
     cautions: tuple[Caution, ...] = ()
     history: HistoryRule = HistoryRule()
+    request_id: RequestId | None = None
 
 
 OPENAI_PATHS: Mapping[str, str] = {
@@ -323,6 +334,7 @@ class RequestFacts:
     length: LengthRule | None
     cautions: tuple[Caution, ...]
     history: HistoryRule
+    request_id: RequestId | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,6 +80,7 @@ def resolve(
             length=_length_rule(endpoint, known_as),
             cautions=endpoint.request.cautions,
             history=endpoint.request.history,
+            request_id=endpoint.request.request_id,
         ),
         answer=endpoint.answer,
         speculation=endpoint.speculation,

@@ -239,8 +239,11 @@ class Flow:
 
     def _once(self, destination: Destination, plan: Plan, call: Call, waited: float) -> Steps:
         extra: dict[str, str] = {}
-        call.inject(extra, plan.facts.self_hosted, destination.target.propagate)
+        named = plan.facts.request.request_id
+        header = None if named is None else named.header
+        call.inject(extra, plan.facts.self_hosted, destination.target.propagate, id_header=header)
         send = destination.send(plan, self.options, extra)
+        call.request_id = None if header is None else send.headers.get(header)
         self.ledger.try_began(waited)
         self.status, self.headers, self.answer, self.exchange = None, {}, None, None
         wire = Wire(self._timeout(destination), self.ledger.timeline, self._deadline)

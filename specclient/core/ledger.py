@@ -87,6 +87,7 @@ class Ledger:
                 target=destination.name,
                 workload=destination.target.tags.get("workload"),
                 prediction_chars=None if known is None else len(known.text),
+                prediction_tokens=plan.prediction_tokens,
                 timeline=self.timeline,
             ),
             self._options,
@@ -137,11 +138,13 @@ class Ledger:
             return self.report
         self.timeline.done()
         reading = Reading() if answer is None else answer.reading()
-        report = self._report(reading, answer, headers or {}, stats)
+        name = request_id(headers or {}) or call.request_id
+        report = self._report(reading, answer, name, stats)
         facts = ResponseFacts() if answer is None else answer.facts(reading)
         if stats is not None:
             facts.input_tokens, facts.output_tokens = stats.prompt_tokens, stats.completion_tokens
             facts.cached_tokens, facts.first_chunk_tokens = stats.cached_tokens, first_tokens
+            facts.prediction_tokens = stats.prediction_tokens
         if self._destination is not None:
             completed = outcome == "completed"
             report = self._destination.economist.account(report, self._decision, completed=completed)
@@ -163,9 +166,7 @@ class Ledger:
         """End the span over the chain."""
         self._group.finish(error)
 
-    def _report(
-        self, reading: Reading, answer: Answer | None, headers: Mapping[str, str], stats: Any
-    ) -> Report:
+    def _report(self, reading: Reading, answer: Answer | None, name: str | None, stats: Any) -> Report:
         plan, destination = self._plan, self._destination
         assert plan is not None
         assert destination is not None
@@ -177,7 +178,7 @@ class Ledger:
             provider=destination.target.provider,
             model=plan.facts.model,
             attempts=tuple(self.attempts),
-            request_id=request_id(headers),
+            request_id=name,
             prediction=account.prediction_report(plan, reading)
             if stats is None
             else _engine_prediction(plan, stats),

@@ -67,6 +67,14 @@ class Plan:
     corpus: str | None = field(default=None, repr=False)
     learned: Learned | None = field(default=None, repr=False, compare=False)
 
+    @property
+    def prediction_tokens(self) -> int | None:
+        """Length of a prediction that was given as token ids; a text's is not known without its tokenizer."""
+        given = self.request.get("prediction")
+        if isinstance(given, list) and all(isinstance(item, int) for item in given):
+            return len(given) or None
+        return None
+
     def without_prediction(self, reason: Reason) -> Plan:
         """The same request after the endpoint refused the prediction: planned anew without it."""
         bare = {key: value for key, value in self.request.items() if key != "prediction"}

@@ -79,9 +79,13 @@ class WrappedCall:
         """The SDK's own request when nothing has to change, else a copy with the planned body and headers."""
         extra = dict(self.plan.headers)
         target = self.settings.options.target
-        self.trace.inject(extra, self.plan.facts.self_hosted, "auto" if target is None else target.propagate)
+        named = self.plan.facts.request.request_id
+        header = None if named is None else named.header
+        policy = "auto" if target is None else target.propagate
+        self.trace.inject(extra, self.plan.facts.self_hosted, policy, id_header=header)
         same_body = self.plan.body == self._asked
         if same_body and not extra:
+            self.trace.request_id = None if header is None else request.headers.get(header)
             return request
         # A copy by hand: the constructor would take every header apart again, at a tenth of the call's cost.
         copy = object.__new__(type(request))
@@ -89,6 +93,7 @@ class WrappedCall:
         copy.headers = headers = request.headers.copy()
         for name, value in extra.items():
             headers.setdefault(name, value)
+        self.trace.request_id = None if header is None else headers.get(header)
         if not same_body:
             copy._content = compact(self.plan.body)
             copy.stream = family.module.ByteStream(copy._content)
@@ -234,6 +239,7 @@ class WrappedCall:
         reading = answer.reading(elapsed)
         try:
             name = self.settings.target_name(self.known)
+            answer.request_id = answer.request_id or self.trace.request_id
             report = report_on(name, self.plan, self.timeline, self._tried, answer, reading, self.streamed)
             if (economist := self.settings.economist) is not None:
                 report = economist.account(report, self._decision, completed=outcome == "completed")

@@ -149,6 +149,7 @@ class Settings:
             target=self.target_name(known),
             workload=self.options.target.tags.get("workload") if self.options.target else None,
             prediction_chars=len(plan.prediction.text) if plan.prediction is not None else None,
+            prediction_tokens=plan.prediction_tokens,
             timeline=timeline,
         )
 

@@ -62,7 +62,8 @@ class ResponseFacts:
 
     `finish_reasons` has one entry a choice, None where none came. `first_chunk_tokens` is the number of
     tokens in the first content frame where that is known (from the engine or returned token ids, never
-    from characters). `output` holds OpenAI-shaped messages and is read only where content is asked for.
+    from characters), `prediction_tokens` the engine's own count of the known text. `output` holds
+    OpenAI-shaped messages and is read only where content is asked for.
     """
 
     id: str | None = None
@@ -74,6 +75,7 @@ class ResponseFacts:
     cache_write_tokens: int | None = None
     reasoning_tokens: int | None = None
     first_chunk_tokens: int | None = None
+    prediction_tokens: int | None = None
     service_tier: str | None = None
     system_fingerprint: str | None = None
     output: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
@@ -121,7 +123,18 @@ class Call:
     is written, and it is left open.
     """
 
-    __slots__ = ("_context", "_first", "identity", "options", "owned", "span", "start", "timeline")
+    __slots__ = (
+        "_context",
+        "_first",
+        "_named",
+        "identity",
+        "options",
+        "owned",
+        "request_id",
+        "span",
+        "start",
+        "timeline",
+    )
 
     def __init__(self, start: CallStart, options: TracingOptions, timeline: Timeline) -> None:
         self.start = start
@@ -129,6 +142,9 @@ class Call:
         self.timeline = timeline
         self.span: Span = trace.INVALID_SPAN
         self.identity: dict[str, Any] = NOTHING
+        self.request_id: str | None = None
+        """The name that the last try carried to a server that takes one; whoever sends it says so."""
+        self._named = 0
         self._context: Context | None = None
         self.owned = False
         self._first = threading.Lock()
@@ -143,16 +159,22 @@ class Call:
         headers: MutableMapping[str, str],
         self_hosted: bool,
         policy: Literal["auto", "always", "never"] = "auto",
+        *,
+        id_header: str | None = None,
     ) -> None:
         """Add `traceparent` to request headers where the policy allows it; never baggage.
 
         `policy` is the target's own; "auto" leaves it to the options. A server at a private address
-        counts as self-hosted whatever it is.
+        counts as self-hosted whatever it is. `id_header` is the header in which the server documents to
+        take the request's name: its logs and spans then carry the ids of this call's span.
         """
         chosen = self.options.propagate if policy == "auto" else policy
         try:
             near = self_hosted or propagation.is_private(self.start.server_address)
             propagation.inject(headers, self.span, chosen, self_hosted=near)
+            if id_header is not None and chosen != "never":
+                self._named += 1
+                headers[id_header] = propagation.request_id(self.span, self._named)
         except Exception:
             log.debug("trace context not injected", exc_info=True)
 

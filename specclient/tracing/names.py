@@ -51,7 +51,6 @@ REQUEST: tuple[Row, ...] = (
     ("specclient.target", "string", "start.target"),
     ("specclient.workload", "string", "start.workload"),
     ("specclient.prediction.chars", "int", "start.prediction_chars"),
-    ("specclient.prediction.tokens", "int", "start.prediction_tokens"),
 )
 
 RESPONSE: tuple[Row, ...] = (
@@ -69,6 +68,7 @@ RESPONSE: tuple[Row, ...] = (
 )
 
 PREDICTION: tuple[Row, ...] = (
+    ("specclient.prediction.tokens", "int", "derived.prediction_tokens"),
     ("specclient.prediction.requested", "bool", "derived.requested"),
     ("specclient.prediction.sent", "bool", "derived.sent"),
     ("specclient.prediction.outcome", "string", "report.prediction.outcome"),

@@ -98,6 +98,9 @@ def _parts(report: Report) -> Iterator[Bar]:
     sent = timing.sent_at or 0.0
     connect = timing.client.connect or 0.0
     began = _last_try_began(report)
+    if timing.client.load:
+        yield Bar("load", began, timing.client.load, "client", "client", 1)
+        began += timing.client.load
     if sent - connect - began >= VISIBLE:
         yield Bar("prepare", began, sent - connect - began, "client", "client", 1)
     if connect:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping, MutableMapping
 from functools import lru_cache
+from random import getrandbits
 from typing import Literal
 
 from opentelemetry.context import Context
@@ -51,6 +52,16 @@ def inject(
     if not span.get_span_context().is_valid or any(name.lower() == "traceparent" for name in headers):
         return
     _W3C.inject(headers, set_span_in_context(span, Context()))
+
+
+def request_id(span: Span, attempt: int) -> str:
+    """A name for one try of a call: its span's ids where there is one, so that a server's log leads to the
+    trace, and random ones otherwise. Servers refuse a name that is in use, so no two tries share one.
+    """
+    context = span.get_span_context()
+    if not context.is_valid:
+        return f"{getrandbits(128):032x}"
+    return f"{context.trace_id:032x}-{context.span_id:016x}-{attempt}"
 
 
 def extract(headers: Mapping[str, str]) -> Context:

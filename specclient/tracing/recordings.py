@@ -18,6 +18,14 @@ from specclient.tracing import names
 from specclient.tracing.picture import PHASES, Bar, Kind, Picture, of_report, seconds_text
 
 NANOSECONDS = 1e9
+_KINDS = (
+    "SPAN_KIND_UNSPECIFIED",
+    "SPAN_KIND_INTERNAL",
+    "SPAN_KIND_SERVER",
+    "SPAN_KIND_CLIENT",
+    "SPAN_KIND_PRODUCER",
+    "SPAN_KIND_CONSUMER",
+)
 
 
 class NotARecording(ValueError):
@@ -111,7 +119,7 @@ def _span(span: Mapping[str, Any], service: str | None) -> RecordedSpan:
             id=str(span["spanId"]),
             parent=span.get("parentSpanId") or None,
             name=str(span.get("name", "")),
-            kind=int(span.get("kind") or 0),
+            kind=_span_kind(span.get("kind")),
             start=int(span["startTimeUnixNano"]),
             end=int(span["endTimeUnixNano"]),
             service=service,
@@ -120,6 +128,13 @@ def _span(span: Mapping[str, Any], service: str | None) -> RecordedSpan:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise NotARecording(f"a span in it is incomplete: {error}") from None
+
+
+def _span_kind(value: Any) -> int:
+    """OTLP's JSON writes numbers; protobuf's own JSON, which some exporters write, has names."""
+    if isinstance(value, str) and value in _KINDS:
+        return _KINDS.index(value)
+    return int(value or 0)
 
 
 def _attributes(pairs: list[Any]) -> dict[str, Any]:

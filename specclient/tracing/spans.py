@@ -123,6 +123,7 @@ class Ended:
         by_source = speculation.by_source if speculation is not None else None
         return {
             "requested": prediction.outcome != "none",
+            "prediction_tokens": self.facts.prediction_tokens or self.call.start.prediction_tokens,
             "sent": prediction.outcome in SENT_OUTCOMES if prediction.outcome != "none" else None,
             "effect": prediction.effect if prediction.outcome != "none" else None,
             "withheld_reason": prediction.reasons[0].code if withheld and prediction.reasons else None,

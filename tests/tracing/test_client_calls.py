@@ -232,6 +232,33 @@ def test_the_servers_own_span_joins(backend: Backend, server: ScriptedServer) ->
     assert theirs.context.trace_id == call.context.trace_id
 
 
+@pytest.mark.parametrize("provider", ["vllm", "dynamo", "sglang", "openai_compatible"])
+def test_a_servers_log_has_the_calls_name(backend: Backend, server: ScriptedServer, provider: str) -> None:
+    """Where the server documents that it takes one; every try has its own."""
+    server.play(error(503, "down"), reply(completion("x")))
+    settings = arguments(server, backend, provider=provider, max_retries=1)
+    with specclient.Client(**settings) as client:
+        report = client.chat.completions.create(messages=MESSAGES).specclient
+    names = [request.headers.get("x-request-id") for request in server.requests]
+    span = backend.span("chat m")
+    if provider in ("vllm", "dynamo"):
+        prefix = f"{span.context.trace_id:032x}-{span.context.span_id:016x}"
+        assert names == [f"{prefix}-1", f"{prefix}-2"]
+        assert report.request_id == span.attributes["specclient.request_id"] == names[1]
+    else:
+        assert names == [None, None]
+        assert report.request_id is None
+
+
+def test_the_callers_own_name_stays(backend: Backend, server: ScriptedServer) -> None:
+    server.play(reply(completion("x")), reply(completion("x"), headers={"x-request-id": "theirs"}))
+    with specclient.Client(**arguments(server, backend)) as client:
+        for reported in ("mine", "theirs"):
+            answer = client.chat.completions.create(messages=MESSAGES, extra_headers={"X-Request-Id": "mine"})
+            assert answer.specclient.request_id == reported
+    assert [request.headers["x-request-id"] for request in server.requests] == ["mine", "mine"]
+
+
 def test_retries_are_attempts_of_one_call(backend: Backend, server: ScriptedServer) -> None:
     server.play(error(429, "slow down", headers={"retry-after-ms": "30"}), reply(completion("x")))
     with specclient.Client(**arguments(server, backend, max_retries=1)) as client:
@@ -305,6 +332,7 @@ def test_the_engines_phases_are_exact(backend: Backend, smollm2_path: Path) -> N
     root = next(span for span in backend.finished() if span.name.startswith("chat"))
     assert root.kind is SpanKind.INTERNAL
     assert str(smollm2_path) not in root.to_json()
+    assert root.attributes["specclient.prediction.tokens"] == 3
     prefill, decode = backend.span("prefill"), backend.span("decode")
     assert prefill.end_time == decode.start_time
     assert decode.attributes["specclient.timing.source"] == "engine"

@@ -80,6 +80,35 @@ def test_a_header_of_the_caller_stays(backend: Backend) -> None:
     assert headers == {"TraceParent": "theirs"}
 
 
+def test_a_server_that_takes_a_name_learns_the_spans_ids(backend: Backend) -> None:
+    call = start_call(CallStart(provider="vllm"), backend.options())
+    names = []
+    for _ in range(2):
+        headers: dict[str, str] = {}
+        call.inject(headers, self_hosted=True, id_header="x-request-id")
+        names.append(headers["x-request-id"])
+    span = call.span.get_span_context()
+    assert names == [f"{span.trace_id:032x}-{span.span_id:016x}-{number}" for number in (1, 2)]
+
+
+def test_without_a_span_the_name_is_a_random_one(backend: Backend) -> None:
+    names = set()
+    for _ in range(50):
+        headers: dict[str, str] = {}
+        call = start_call(CallStart(provider="vllm"), backend.options(telemetry="off"))
+        call.inject(headers, self_hosted=True, id_header="x-request-id")
+        names.add(headers["x-request-id"])
+    assert len(names) == 50
+    assert {len(name) for name in names} == {32}
+
+
+def test_never_means_no_name_either(backend: Backend) -> None:
+    headers: dict[str, str] = {}
+    call = start_call(CallStart(provider="vllm"), backend.options(propagate="never"))
+    call.inject(headers, self_hosted=True, id_header="x-request-id")
+    assert headers == {}
+
+
 def test_a_served_request_joins_the_callers_trace(backend: Backend) -> None:
     client = start_call(CallStart(provider="specclient", model="a"), backend.options())
     headers: dict[str, str] = {}

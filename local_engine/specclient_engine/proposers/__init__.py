@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from specclient_engine.api import Proposer, Tokenizer
+from specclient_engine.api import Tokenizer
 from specclient_engine.proposers.acceptance import AcceptanceTable
 from specclient_engine.proposers.composite import CompositeProposer
 from specclient_engine.proposers.follower import TextFollower
@@ -19,7 +19,7 @@ def build_proposer(
     tokenizer: Tokenizer,
     *,
     table: AcceptanceTable | None = None,
-) -> Proposer:
+) -> CompositeProposer:
     """The proposer of one request: its predictions, then repetition of prompt and output.
 
     `table` carries learnt acceptance from request to request; None starts from the priors. After a

@@ -69,6 +69,11 @@ class CompositeProposer:
             if not self._history.covers(follower.known.tokens, LONG):
                 self._read(follower.known.tokens)
 
+    @property
+    def known_tokens(self) -> int | None:
+        """How many tokens the predicted texts have; None without any."""
+        return sum(follower.tokens for follower in self._followers) or None
+
     def _read(self, tokens: Sequence[int]) -> None:
         """Remember a text, and be ready for another to begin."""
         for token in tokens:

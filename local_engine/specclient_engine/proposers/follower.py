@@ -81,6 +81,11 @@ class TextFollower:
         self._look_from = 0
         self.known = self._stream([*ids, *self._end])
 
+    @property
+    def tokens(self) -> int:
+        """How many tokens the text has, without the end token that is expected after it."""
+        return len(self.known.tokens) - len(self._end)
+
     def _stream(self, ids: Sequence[int]) -> KnownText:
         flags = self._vocabulary.flags
         return KnownText(ids, [bool(flags(token) & BREAK) for token in ids])

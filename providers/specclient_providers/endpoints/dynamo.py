@@ -9,6 +9,7 @@ from specclient_providers.endpoint import (
     Endpoint,
     Figure,
     OptIn,
+    RequestId,
     RequestRule,
     SpeculationRule,
 )
@@ -16,6 +17,7 @@ from specclient_providers.figures import USAGE
 
 CHECKED = date(2026, 11, 29)
 NVEXT = "https://github.com/ai-dynamo/dynamo/blob/main/docs/components/frontend/nvext.md"
+TRACING = "https://github.com/ai-dynamo/dynamo/blob/c3e95cc4/docs/observability/tracing.md"
 VALIDATE = "https://github.com/ai-dynamo/dynamo/blob/main/lib/llm/src/protocols/openai/validate.rs"
 
 TIMING = (
@@ -40,6 +42,7 @@ ENDPOINT = Endpoint(
     ),
     request=RequestRule(
         unknown_fields=Claim("rejected", VALIDATE, CHECKED, note="'Unsupported parameter(s)'."),
+        request_id=RequestId("x-request-id", TRACING, CHECKED),
         opt_ins=(OptIn("nvext_timing", "nvext.extra_fields", ["timing"], ("nvext.timing",), NVEXT, CHECKED),),
     ),
     answer=AnswerRule(

@@ -9,6 +9,7 @@ from specclient_providers.endpoint import (
     Derive,
     Endpoint,
     Figure,
+    RequestId,
     RequestRule,
     SpeculationRule,
 )
@@ -18,6 +19,7 @@ from specclient_providers.figures import USAGE
 CHECKED = date(2026, 11, 29)
 TIMING_DOCS = "https://docs.vllm.ai/en/v0.32.0/features/per_request_metrics/"
 SPEC_DOCS = "https://docs.vllm.ai/en/v0.32.0/features/speculative_decoding/acceptance_metrics/"
+REQUEST_ID_DOCS = "https://docs.vllm.ai/en/latest/api/vllm/entrypoints/serve/middleware/x_request_id/"
 WHEEL = "vllm 0.33.0"
 
 _SPEC = "metrics.speculative_decoding"
@@ -72,6 +74,7 @@ ENDPOINT = Endpoint(
     request=RequestRule(
         unknown_fields=Claim("ignored", f"{WHEEL}, entrypoints/openai (extra fields are allowed)", CHECKED),
         opt_ins=(include_usage(TIMING_DOCS, CHECKED),),
+        request_id=RequestId("x-request-id", REQUEST_ID_DOCS, CHECKED),
         cautions=(
             Caution(
                 "min_p>0", "vLLM refuses min_p while it speculates", f"{WHEEL}, sampling_params.py", True
