@@ -2,8 +2,9 @@
 
 A server sends each event of a stream as an HTTP chunk of its own, and what lies below us spends several
 times longer on an HTTP chunk than we do on an event. Where chunks end has no meaning (RFC 9112 §7.1), so
-those that came in one read are handed on as one. Whatever is not plainly a well-formed chunk is passed on
-as it came, to be judged by the parser below.
+those that came in one read are handed on as one, or their content is taken out here (`content`) and the
+parser below sees the last chunk alone. Whatever is not plainly a well-formed chunk is passed on as it came,
+to be judged by that parser.
 """
 
 from __future__ import annotations
@@ -60,16 +61,23 @@ class ChunkJoiner:
         self._state = _BODY
         return head[before:] + (self._body(rest) if rest else b"")
 
-    def _body(self, data: bytes) -> bytes:
+    @property
+    def in_body(self) -> bool:
+        """Whether what comes next is a chunked body, so that `content` can read it."""
+        return self._state == _BODY
+
+    def content(self, data: bytes) -> tuple[bytes, bytes]:
+        """A read of the body as (content, rest): `rest`, and what follows it, is for the parser below."""
         if self._held:
             data = self._held + data
             self._held = b""
         place, size = 0, len(data)
         if not self._left and not self._data_end:
             found = _SIZE.match(data)
-            if found and found.end() + int(found[1], 16) + 2 == size and data[-2:] == b"\r\n" and size > 5:
-                return data  # exactly one chunk
+            if found and data[-2:] == b"\r\n" and size - found.end() - 2 == int(found[1], 16) > 0:
+                return data[found.end() : -2], b""  # exactly one chunk
         pieces: list[bytes] = []
+        rest = b""
         while place < size:
             if self._left:
                 piece = data[place : place + self._left]
@@ -82,30 +90,27 @@ class ChunkJoiner:
                 if size - place < 2:
                     break
                 if data[place : place + 2] != b"\r\n":
-                    self._state = _PASS
-                    # The fault stands where it stood: in place of the data's line end, or after it.
-                    return _chunk(pieces)[:-2] + data[place:] if pieces else b"\r\n" + data[place:]
+                    rest = b"\r\n" + data[place:]  # no size line either: the fault stays one
+                    break
                 place += 2
                 self._data_end = False
                 continue
             found = _SIZE.match(data, place)
             if found is None:
                 if size - place > _LONGEST_SIZE_LINE or b"\n" in data[place:]:
-                    return self._give_up(pieces, data[place:])
+                    rest = data[place:]
                 break
             self._left = int(found[1], 16)
-            if not self._left:
-                return self._give_up(pieces, data[place:])
+            if not self._left:  # the last chunk
+                rest = data[place:]
+                break
             place = found.end()
-        self._held = data[place:]
-        return _chunk(pieces)
+        if rest:
+            self._state = _PASS
+        else:
+            self._held = data[place:]
+        return b"".join(pieces), rest
 
-    def _give_up(self, pieces: list[bytes], rest: bytes) -> bytes:
-        """The last chunk, or something strange: hand on the rest as it is, and everything after it."""
-        self._state = _PASS
-        return _chunk(pieces) + rest
-
-
-def _chunk(pieces: list[bytes]) -> bytes:
-    content = b"".join(pieces)
-    return b"%x\r\n%b\r\n" % (len(content), content) if content else b""
+    def _body(self, data: bytes) -> bytes:
+        content, rest = self.content(data)
+        return (b"%x\r\n%b\r\n" % (len(content), content) if content else b"") + rest

@@ -27,7 +27,7 @@ def shared(model: str, options: Mapping[str, Any]) -> Any:
 
     Raises ConfigError when the engine is not installed, or the model cannot be found, read or fitted.
     """
-    key = (os.getpid(), model, *sorted(options.items()))
+    key = _key(model, options)
     with _lock:
         if key in _engines:
             return _engines[key]
@@ -42,6 +42,12 @@ def shared(model: str, options: Mapping[str, Any]) -> Any:
         return engine
 
 
+def is_loaded(model: str, options: Mapping[str, Any]) -> bool:
+    """Whether the next call for the model finds its engine ready."""
+    with _lock:
+        return _key(model, options) in _engines
+
+
 def close_all() -> None:
     """Close every engine of this process; the next call loads anew."""
     with _lock:
@@ -49,6 +55,10 @@ def close_all() -> None:
         _engines.clear()
     for engine in engines:
         engine.close()
+
+
+def _key(model: str, options: Mapping[str, Any]) -> tuple[Any, ...]:
+    return (os.getpid(), model, *sorted(options.items()))
 
 
 def _load(model: str, options: Mapping[str, Any]) -> Any:

@@ -30,6 +30,7 @@ DONE: Any = _Done()
 
 ERROR_BODY_BYTES = 1024 * 1024
 DRAIN_BYTES = 64 * 1024
+READ_BYTES = 64 * 1024
 
 
 class Exchange(Protocol):

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import httpcore
 
 from specclient.core.chunked import ChunkJoiner
-from specclient.core.exchange import DRAIN_BYTES, Body, ErrorBody
+from specclient.core.exchange import DRAIN_BYTES, READ_BYTES, Body, ErrorBody
 from specclient.core.http import (
     FAULTS,
     MAX_REDIRECTS,
@@ -36,7 +36,10 @@ class _AsyncStream(httpcore.AsyncNetworkStream):
     def __init__(self, inner: httpcore.AsyncNetworkStream) -> None:
         self._inner = inner
         self._head = b""
+        self._rest: bytes | None = None
         self._joiner = ChunkJoiner()
+        self.parsing = False
+        """The parser above holds content that it has not given yet."""
         # The pool asks before each request whether the server hung up; anyio looks up five things for that.
         raw = inner.get_extra_info("socket")
         self._poll = select.poll() if raw is not None and hasattr(select, "poll") else None
@@ -46,10 +49,27 @@ class _AsyncStream(httpcore.AsyncNetworkStream):
     async def read(self, max_bytes: int, timeout: Any = None) -> bytes:
         if not isinstance(timeout, Wire):
             return await self._inner.read(max_bytes, timeout)
+        if self._rest is not None:
+            data, self._rest = self._rest, None
+            return data
         while data := await self._inner.read(max_bytes, timeout.read()):
             if joined := self._joiner.feed(data):
+                self.parsing = self._joiner.in_body
                 return joined
         return data
+
+    async def content(self, wire: Wire) -> bytes | None:
+        """The body's next bytes; None where only the parser above can tell what comes."""
+        joiner = self._joiner
+        while joiner.in_body and not self.parsing:
+            data = await self._inner.read(READ_BYTES, wire.read())
+            content, rest = joiner.content(data) if data else (b"", data)
+            if rest or not data:
+                self._rest = rest
+                return content or None
+            if content:
+                return content
+        return None
 
     async def write(self, buffer: bytes, timeout: Any = None) -> None:
         if not isinstance(timeout, Wire):
@@ -58,6 +78,8 @@ class _AsyncStream(httpcore.AsyncNetworkStream):
             timeout.joins_body = False
             self._head = buffer
             self._joiner.reset()
+            self._rest = None
+            self.parsing = False
             return None
         if buffer := self._head + buffer:
             self._head = b""
@@ -212,6 +234,8 @@ class AsyncHttpExchange:
         self._pools = pools
         self._shard: Shard | None = shard
         self._blocks = aiter(cast(AsyncIterable[bytes], response.stream))
+        stream = response.extensions.get("network_stream")
+        self._stream = stream if isinstance(stream, _AsyncStream) else None
         self._body: Body | None = None
         self._ended = False
 
@@ -224,8 +248,13 @@ class AsyncHttpExchange:
             )
         if self._body.fault is not None:
             raise self._body.fault
+        stream = self._stream
         try:
-            block = await anext(self._blocks, None)
+            block = None if stream is None else await stream.content(self.wire)
+            if block is None:
+                block = await anext(self._blocks, None)
+                if stream is not None:
+                    stream.parsing = False
         except FAULTS as error:
             raise translated(error, self.wire, self.send) from error
         if block is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 import weakref
 from collections.abc import Iterable, Mapping
@@ -10,7 +11,7 @@ from typing import Any, cast
 import httpcore
 
 from specclient.core.chunked import ChunkJoiner
-from specclient.core.exchange import DRAIN_BYTES, Body, ErrorBody
+from specclient.core.exchange import DRAIN_BYTES, READ_BYTES, Body, ErrorBody
 from specclient.core.http import (
     FAULTS,
     MAX_REDIRECTS,
@@ -33,16 +34,49 @@ class _Stream(httpcore.NetworkStream):
 
     def __init__(self, inner: httpcore.NetworkStream) -> None:
         self._inner = inner
+        self._socket = _socket_of(inner)
         self._head = b""
+        self._rest: bytes | None = None
         self._joiner = ChunkJoiner()
+        self.parsing = False
+        """The parser above holds content that it has not given yet."""
 
     def read(self, max_bytes: int, timeout: Any = None) -> bytes:
         if not isinstance(timeout, Wire):
             return self._inner.read(max_bytes, timeout)
+        if self._rest is not None:
+            data, self._rest = self._rest, None
+            return data
         while data := self._inner.read(max_bytes, timeout.read()):
             if joined := self._joiner.feed(data):
+                self.parsing = self._joiner.in_body
                 return joined
         return data
+
+    def content(self, wire: Wire) -> bytes | None:
+        """The body's next bytes; None where only the parser above can tell what comes."""
+        joiner = self._joiner
+        while joiner.in_body and not self.parsing:
+            data = self._receive(wire.read())
+            content, rest = joiner.content(data) if data else (b"", data)
+            if rest or not data:
+                self._rest = rest
+                return content or None
+            if content:
+                return content
+        return None
+
+    def _receive(self, seconds: float | None) -> bytes:
+        """`_inner.read` without its layers: chunks come one by one, and each would pay for them."""
+        if self._socket is None:
+            return self._inner.read(READ_BYTES, seconds)
+        try:
+            self._socket.settimeout(seconds)
+            return self._socket.recv(READ_BYTES)
+        except TimeoutError as error:
+            raise httpcore.ReadTimeout(error) from error
+        except OSError as error:
+            raise httpcore.ReadError(error) from error
 
     def write(self, buffer: bytes, timeout: Any = None) -> None:
         if not isinstance(timeout, Wire):
@@ -51,6 +85,8 @@ class _Stream(httpcore.NetworkStream):
             timeout.joins_body = False
             self._head = buffer
             self._joiner.reset()
+            self._rest = None
+            self.parsing = False
             return None
         if buffer := self._head + buffer:
             self._head = b""
@@ -72,6 +108,14 @@ class _Stream(httpcore.NetworkStream):
 
     def get_extra_info(self, info: str) -> Any:
         return self._inner.get_extra_info(info)
+
+
+def _socket_of(stream: httpcore.NetworkStream) -> socket.socket | None:
+    """The socket whose bytes are the stream's own; None where TLS runs inside TLS (a proxy's)."""
+    found = stream.get_extra_info("socket")
+    if stream.get_extra_info("ssl_object") is not None and not isinstance(found, ssl.SSLSocket):
+        return None
+    return found if isinstance(found, socket.socket) else None
 
 
 class _Backend(httpcore.NetworkBackend):
@@ -154,6 +198,8 @@ class HttpExchange:
         self._pools = pools
         self._shard: Shard | None = shard
         self._blocks = iter(cast(Iterable[bytes], response.stream))
+        stream = response.extensions.get("network_stream")
+        self._stream = stream if isinstance(stream, _Stream) else None
         self._body: Body | None = None
         self._ended = False
 
@@ -166,8 +212,13 @@ class HttpExchange:
             )
         if self._body.fault is not None:
             raise self._body.fault
+        stream = self._stream
         try:
-            block = next(self._blocks, None)
+            block = None if stream is None else stream.content(self.wire)
+            if block is None:
+                block = next(self._blocks, None)
+                if stream is not None:
+                    stream.parsing = False
         except FAULTS as error:
             raise translated(error, self.wire, self.send) from error
         if block is not None:

@@ -40,11 +40,14 @@ class LocalTransport:
 
     def open(self, send: Send, wire: Wire) -> LocalExchange:
         """Load the engine if need be, and queue the request."""
-        return LocalExchange(*self._submit(send), send, wire)
+        return LocalExchange(*self._submit(send, wire), send, wire)
 
-    def _submit(self, send: Send) -> tuple[LocalRequest, Handle]:
+    def _submit(self, send: Send, wire: Wire) -> tuple[LocalRequest, Handle]:
         plan = send.plan
+        there = self._given or engines.is_loaded(plan.facts.model or self._model, self._options)
         engine = self.engine(plan.facts.model)
+        if not there:
+            wire.timeline.loaded()
         request = read_request(plan, engine)
         with engines.translated():
             return request, engine.submit(request.generation)
@@ -57,7 +60,7 @@ class AsyncLocalTransport(LocalTransport):
     """The async twin: loading and tokenising happen in a thread, so that the event loop goes on."""
 
     async def open(self, send: Send, wire: Wire) -> AsyncLocalExchange:  # type: ignore[override]
-        return AsyncLocalExchange(*await asyncio.to_thread(self._submit, send), send, wire)
+        return AsyncLocalExchange(*await asyncio.to_thread(self._submit, send, wire), send, wire)
 
     async def close(self) -> None:  # type: ignore[override]
         """Engines belong to the process: nothing is closed."""

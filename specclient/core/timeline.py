@@ -63,6 +63,7 @@ class AttemptStamps:
     nothing.
     """
 
+    loaded: int | None = None
     connected: int | None = None
     sent: int | None = None
     headers: int | None = None
@@ -134,6 +135,10 @@ class Timeline:
     def waited(self, seconds: float) -> None:
         """Back-off spent before the next try."""
         self._pending_wait += seconds
+
+    def loaded(self) -> None:
+        """The engine that this try had to load is there."""
+        self._current.loaded = self._clock()
 
     def connected(self) -> None:
         self._current.connected = self._clock()
@@ -252,6 +257,7 @@ class Timeline:
         attempt = self._current
         first = attempt.first_content if streamed else attempt.last_frame
         return ClientTiming(
+            load=_gap(attempt.started, attempt.loaded),
             connect=_gap(attempt.started, attempt.connected),
             await_headers=_gap(attempt.issued, attempt.headers),
             await_content=_gap(attempt.headers if attempt.headers is not None else attempt.issued, first),
