@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
 from specclient.cli import options
 from specclient.cli.terminal import EXIT_USAGE, guarded, note, stdout, write_json
-
-if TYPE_CHECKING:
-    from specclient.config import Config
 
 config = typer.Typer(no_args_is_help=True, help="Show and check the configuration.")
 
@@ -20,13 +17,20 @@ config = typer.Typer(no_args_is_help=True, help="Show and check the configuratio
 def show(
     target: options.TargetName = None, path: options.ConfigPath = None, as_json: options.Json = False
 ) -> None:
-    """Show the targets: each value with where it came from. Values that are defaults are left out."""
+    """Show the targets: each value with where it came from. Values that are defaults are left out.
+
+    What is wrong with them is told on stderr, as `config check` tells it; keys are not looked for.
+    """
     from specclient.cli.clients import read_config
+    from specclient.cli.config_check import of_config, of_target
     from specclient.config import resolve_target
 
     loaded = read_config(path)
     names = [target] if target else sorted(loaded.targets)
     shown = {name: resolve_target(name, config=loaded).shown() for name in names}
+    doubts = [f"{name}: {said}" for name in names if (said := of_target(loaded, name, keys=False))]
+    for doubt in (*doubts, *(() if target else of_config(loaded).values())):
+        note(f"warning: {doubt}")
     if as_json:
         write_json({"path": loaded.path, "default": loaded.default, "targets": _plain(shown)})
         return
@@ -39,11 +43,19 @@ def show(
 @config.command("check")
 @guarded
 def check(path: options.ConfigPath = None, as_json: options.Json = False) -> None:
-    """Check every target, its provider, its fallbacks and its key; exit 2 where something is wrong."""
+    """Check every target, its provider, its fallbacks and its key, the default, the other sections and the
+    names of the environment's variables; exit 2 where something is wrong."""
     from specclient.cli.clients import read_config
+    from specclient.cli.config_check import of_config, of_target, of_variables
 
     loaded = read_config(path)
-    problems = {name: problem for name in sorted(loaded.targets) if (problem := _problem(loaded, name))}
+    problems = {name: said for name in sorted(loaded.targets) if (said := of_target(loaded, name))}
+    wrong_targets = len(problems)
+    misspelt, strange = of_variables(loaded)
+    others = of_config(loaded) | misspelt
+    for said in strange:
+        note(said)
+    problems |= others
     if as_json:
         write_json({"path": loaded.path, "ok": not problems, "problems": problems})
     else:
@@ -51,42 +63,12 @@ def check(path: options.ConfigPath = None, as_json: options.Json = False) -> Non
             print(f"{name}: {problems.get(name, 'ok')}")
         if not loaded.targets:
             print("no targets")
+        for name, said in others.items():
+            print(f"{name}: {said}")
+    if wrong_targets:
+        note(f"{wrong_targets} of {len(loaded.targets)} targets have a problem")
     if problems:
-        note(f"{len(problems)} of {len(loaded.targets)} targets have a problem")
         raise typer.Exit(EXIT_USAGE)
-
-
-def _problem(loaded: Config, name: str) -> str | None:
-    """What would stop a call to the target before anything is sent, or None."""
-    import os
-
-    from specclient.config import api_key, resolve_target
-    from specclient.errors import ConfigError
-    from specclient_providers import OverrideError, UnknownProvider, resolve
-
-    try:
-        target = resolve_target(name, config=loaded)
-        facts = resolve(
-            target.provider,
-            model=target.model,
-            api_version=target.api_version,
-            base_url=target.base_url,
-            overrides=target.overrides,
-        )
-        if not facts.in_process and facts.base_url is None:
-            return f"provider {target.provider} needs a base_url"
-        for other in target.fallback:
-            resolve_target(other, config=loaded)
-        api_key(
-            target,
-            os.environ,
-            key_env=facts.key_env,
-            directory=loaded.directory,
-            required=not facts.self_hosted,
-        )
-    except (ConfigError, UnknownProvider, OverrideError) as error:
-        return str(error)
-    return None
 
 
 def _table(name: str, fields: dict[str, tuple[str, str]]) -> Any:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import typing
 from collections.abc import Mapping
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
+
+from pydantic import TypeAdapter, ValidationError
 
 from specclient.client.logs import from_environment
 from specclient.client.params import NotGiven
@@ -114,7 +117,7 @@ class ClientBase:
         source = self._config_source
         config = source if isinstance(source, Config) else load_config(source, profile=self._profile)
         first = resolve_target(config=config, **self._arguments)
-        self.tracing = self._given_tracing or _tracing(config)
+        self.tracing = self._given_tracing or tracing_of(config)
         self.destinations = [self._destination(target, config) for target in _chain(first, config)]
 
     def _destination(self, target: Target, config: Config) -> Destination:
@@ -208,14 +211,22 @@ class ClientBase:
         return f"{name}(target={target.name!r}, provider={target.provider!r}, model={target.model!r})"
 
 
-def _tracing(config: Config) -> TracingOptions:
-    """The options of the configuration's section [tracing]."""
+def tracing_of(config: Config) -> TracingOptions:
+    """The options of the configuration's section [tracing]. Raises ConfigError for a wrong key or value."""
     section = dict(config.settings.get("tracing", {}))
+    if not section:
+        return DEFAULT_OPTIONS
     known = [f.name for f in dataclasses.fields(TracingOptions) if not f.name.endswith("_provider")]
-    for key in section:
+    kinds = typing.get_type_hints(TracingOptions)
+    for key, value in section.items():
         if key not in known:
             raise ConfigError(f"{config.path}: {unknown('key', key, known, 'tracing.')}.")
-    return TracingOptions(**section) if section else DEFAULT_OPTIONS
+        try:
+            TypeAdapter(kinds[key]).validate_python(value, strict=True)
+        except ValidationError as error:
+            said = error.errors(include_input=False, include_url=False)[0]["msg"]
+            raise ConfigError(f"{config.path}: tracing.{key}: {said[:1].lower() + said[1:]}.") from None
+    return TracingOptions(**section)
 
 
 def _chain(first: Target, config: Config) -> list[Target]:

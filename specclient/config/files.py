@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from specclient.config.target import FIELDS
+from specclient.config.variables import sentence, unread
 from specclient.errors import ConfigError
 
-_TOP = ("default", "profile", "targets", "profiles", "tracing", "serve", "edit")
+_SECTIONS = ("tracing", "serve")
+_TOP = ("default", "profile", "targets", "profiles", *_SECTIONS)
 _NO_TABLES: Mapping[str, Any] = {}
 
 
@@ -28,7 +30,7 @@ class Config:
     """What the file and the environment say, before a target is picked.
 
     `targets` holds raw tables; `origins` maps a dotted key to the file (and profile) it came from;
-    `settings` are the other sections ("tracing", "serve", "edit").
+    `settings` are the other sections ("tracing", "serve").
     """
 
     path: Path | None
@@ -75,9 +77,12 @@ def load_config(
         _warn_if_tracked(found)
     settings: dict[str, Mapping[str, Any]] = {
         name: {**tables.get(name, _NO_TABLES), **(layers[-1][1].get(name) or {})}
-        for name in ("tracing", "serve", "edit")
+        for name in _SECTIONS
         if name in tables or name in layers[-1][1]
     }
+    for name, meant in unread(env, targets, settings).items():
+        if meant:  # what is like no name of ours may be the application's own
+            warnings.warn(sentence(name, meant), ConfigWarning, stacklevel=2)
     return Config(
         path=found,
         default=default,

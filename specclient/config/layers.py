@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from specclient.config.files import Config, load_config, unknown, unknown_target
 from specclient.config.target import FIELDS, Target, TargetFields
+from specclient.config.variables import variable_of
 from specclient.errors import ConfigError
 
 _KEY_SOURCES = ("api_key", "api_key_env", "api_key_file", "api_key_command")
@@ -52,7 +53,7 @@ def resolve_target(
     if target is None:
         layers.append(_environment(env, "SPECCLIENT_", on_the_spot=on_the_spot))
     if name is not None:
-        variables = _environment(env, f"SPECCLIENT_TARGETS__{name.upper().replace('-', '_')}__")
+        variables = _environment(env, variable_of(name))
         layers.append(variables)
         if name in config.targets:
             table = config.targets[name]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
@@ -71,6 +74,9 @@ class Timeout(BaseModel):
 
 
 _PROXIES = ("http", "https", "socks5", "socks5h")
+_PRICED = ("input", "output", "rejected")
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 §5.1
+_DEVICE = re.compile(r"auto|cpu|(cuda|mps|xpu)(:\d+)?")
 
 
 class TargetFields(BaseModel):
@@ -121,17 +127,62 @@ class TargetFields(BaseModel):
         except ConfigError as error:
             raise ValueError(str(error)) from None
 
+    @field_validator("provider", "model", "base_url")
+    @classmethod
+    def _not_blank(cls, value: str | None) -> str | None:
+        if value is not None and not value.strip():
+            raise ValueError("is empty; leave it out instead")
+        return value
+
     @field_validator("proxy")
     @classmethod
     def _proxy(cls, value: str | None) -> str | None:
-        if value and "://" in value and value.partition("://")[0].lower() not in _PROXIES:
+        if not value:
+            return value
+        if "://" in value and value.partition("://")[0].lower() not in _PROXIES:
             raise ValueError(f"a proxy's address begins with {', '.join(f'{kind}://' for kind in _PROXIES)}")
+        if not _is_address(value):
+            raise ValueError("a proxy's address is a host and a port, such as http://proxy:3128")
+        return value
+
+    @field_validator("headers")
+    @classmethod
+    def _headers(cls, value: dict[str, str]) -> dict[str, str]:
+        for name in value:
+            if not _HEADER_NAME.fullmatch(name):
+                raise ValueError(f"{name!r} cannot be the name of a header")
+        return value
+
+    @field_validator("prices")
+    @classmethod
+    def _prices(cls, value: dict[str, float]) -> dict[str, float]:
+        for name, price in value.items():
+            if name not in _PRICED:
+                raise ValueError(f"there is no price for {name!r}; known are {', '.join(_PRICED)}")
+            if price < 0 or not math.isfinite(price):
+                raise ValueError(f"{name}: a price per million tokens is 0 or more")
+        return value
+
+    @field_validator("device")
+    @classmethod
+    def _device(cls, value: str) -> str:
+        if not _DEVICE.fullmatch(value):
+            raise ValueError("a device is auto, cpu, cuda, cuda:1 and the like")
         return value
 
     @field_validator("fallback", mode="before")
     @classmethod
     def _fallback(cls, value: Any) -> Any:
         return (value,) if isinstance(value, str) else value
+
+
+def _is_address(url: str) -> bool:
+    """Whether an address with or without its scheme has a host, and a port that there can be."""
+    try:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+        return bool(parts.hostname) and not re.search(r"\s", url) and parts.port != 0
+    except ValueError:
+        return False
 
 
 FIELDS: tuple[str, ...] = tuple(TargetFields.model_fields)

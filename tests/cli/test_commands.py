@@ -163,6 +163,35 @@ def test_config_check_names_what_is_wrong(cli: Any, config: Path, monkeypatch: p
     assert "No provider is called" in json.loads(cli("config", "check", "--json").out)["problems"]["spare"]
 
 
+def test_config_show_complains_of_impossible_values(cli: Any, config: Path) -> None:
+    config.write_text(
+        CONFIG.replace('"cerebras"', '"cerebrass"').replace('default = "prod"', 'default = "prd"')
+        + '[tracing]\nphases = "sometimes"\n[serve]\nport = 99999\n'
+    )
+    outcome = cli("config", "show")
+    assert outcome.code == 0
+    assert "[targets.spare]" in outcome.out
+    told = [line for line in outcome.err.splitlines() if line.startswith("warning:")]
+    said = ("cerebrass", "no target prd; did you mean prod", "tracing.phases", "serve.port")
+    assert [any(word in line for line in told) for word in said] == [True] * 4
+    assert KEY not in outcome.out + outcome.err
+    assert cli("config", "check").code == 2
+
+
+def test_config_check_reports_misspelt_variables(
+    cli: Any, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CEREBRAS_API_KEY", "k")
+    monkeypatch.setenv("SPECCLIENT_TARGETS__PROD__MODLE", "x")
+    monkeypatch.setenv("SPECCLIENT_OWN", "x")
+    outcome = cli("config", "check")
+    assert outcome.code == 2
+    assert "did you mean SPECCLIENT_TARGETS__PROD__MODEL?" in outcome.out
+    assert "SPECCLIENT_OWN is not read by specclient" in outcome.err
+    monkeypatch.delenv("SPECCLIENT_TARGETS__PROD__MODLE")
+    assert cli("config", "check").code == 0, "an unlike name may be the application's own"
+
+
 def test_models_are_listed_with_their_place(cli: Any) -> None:
     rows = json.loads(cli("models", "list", "--json").out)
     assert {row["path"] for row in rows} == {None}  # the tests' cache is empty

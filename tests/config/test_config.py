@@ -140,6 +140,15 @@ def test_a_file_by_name(write: Write, here: Path) -> None:
         ("[targets]\np = 5", r"write \[targets.p\]"),
         ("default = 5\n[targets.p]\nprovider = 'local'", "default is the name of a target, not int"),
         ("[targets.p", "is not valid TOML"),
+        ("[targets.p]\nprovider = 'local'\nmodel = ' '", "targets.p.model: model: is empty; leave it out"),
+        ("[targets.p]\nprovider = 'local'\ndevice = 'quantum'", "a device is auto, cpu, cuda"),
+        ("[targets.p]\nprovider = 'openai'\nprices = {inputs = 1}", "no price for 'inputs'; known are input"),
+        ("[targets.p]\nprovider = 'openai'\nprices = {input = -1}", "input: a price per million tokens is 0"),
+        ("[targets.p]\nprovider = 'openai'\nprices = {input = nan}", "a price per million tokens is 0"),
+        ("[targets.p]\nprovider = 'openai'\nproxy = 'foo bar'", "a host and a port"),
+        ("[targets.p]\nprovider = 'openai'\nproxy = 'http://h:99999'", "a host and a port"),
+        ("[targets.p]\nprovider = 'openai'\nheaders = {'a b' = 'x'}", "cannot be the name of a header"),
+        ("[edit]\nx = 1", "there is no key edit"),
         ("[targets.p]\nprovider = 'openai'\napi_key_env = 'A'\napi_key_file = 'B'", "one source for the key"),
     ],
 )
@@ -191,6 +200,40 @@ def test_unknown_targets(write: Write, here: Path) -> None:
 def test_wrong_variables_are_named(here: Path, variable: str, text: str) -> None:
     with pytest.raises(ConfigError, match=f"SPECCLIENT_{variable}"):
         resolved(env={"SPECCLIENT_PROVIDER": "local", f"SPECCLIENT_{variable}": text})
+
+
+MISSPELT = {
+    "SPECCLIENT_MODLE": "SPECCLIENT_MODEL",
+    "SPECCLIENT_BASEURL": "SPECCLIENT_BASE_URL",
+    "SPECCLIENT_PROFLIE": "SPECCLIENT_PROFILE",
+    "SPECCLIENT_TARGETS__PROD__MODLE": "SPECCLIENT_TARGETS__PROD__MODEL",
+    "SPECCLIENT_TARGETS__PRDO__MODEL": "SPECCLIENT_TARGETS__PROD__MODEL",
+    "SPECCLIENT_TARGETS__BOX__MODELL": "SPECCLIENT_TARGETS__BOX__MODEL",
+}
+
+
+@pytest.mark.parametrize(("variable", "meant"), MISSPELT.items())
+def test_a_misspelt_variable_is_told(write: Write, variable: str, meant: str) -> None:
+    write(FILE)
+    env = {variable: "secret-value", "SPECCLIENT_TARGETS__BOX__PROVIDER": "vllm"}
+    with pytest.warns(
+        ConfigWarning, match=f"{variable} is not read by specclient; did you mean {meant}"
+    ) as said:
+        load_config(env=env)
+    assert len(said) == 1
+    assert "secret-value" not in str(said[0].message)
+
+
+def test_the_users_own_variables_are_left_alone(write: Write) -> None:
+    write(FILE + '[targets.k]\nprovider = "openai"\napi_key_env = "SPECCLIENT_API_KEYS"\n')
+    names = (
+        "SPECCLIENT_API_KEYS",
+        "SPECCLIENT_XYZ",
+        "SPECCLIENT_LOG",
+        "SPECCLIENT_CACHE",
+        "SPECCLIENT_TIMEOUT",
+    )
+    load_config(env=dict.fromkeys(names, "1"))
 
 
 def test_variables_of_every_kind(here: Path) -> None:
