@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any, Literal
 
 from specclient_providers.endpoint import Derive, EndpointFacts, Figure
@@ -88,12 +89,21 @@ class Reading:
     notes: tuple[tuple[str, str], ...] = ()
 
 
+@dataclass(slots=True)
+class _Node:
+    """What may stand at one key of a body: figures, and further keys."""
+
+    leaves: list[tuple[int, Figure, str]] = field(default_factory=list)
+    """(rank, figure, its path): of two that are there the lower rank counts."""
+    below: dict[str, _Node] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class _Layout:
     """An endpoint's figures by where they are. `interesting` are the first keys of all paths in bodies."""
 
     figures: tuple[Figure, ...]
-    body: tuple[tuple[Figure, tuple[tuple[str, list[str]], ...]], ...]
+    body: _Node
     header: tuple[tuple[Figure, list[str]], ...]
     interesting: frozenset[str]
     in_choices: frozenset[str] | None
@@ -108,23 +118,26 @@ def _layout(figures: tuple[Figure, ...]) -> _Layout:
     known = _layouts.get(id(figures))
     if known is not None and known.figures is figures:
         return known
-    body, header = [], []
-    interesting: set[str] = set()
+    body, header, rank = _Node(), [], 0
+    choices: list[list[str]] = []
     for figure in figures:
         inside = [path for path in figure.paths if not path.startswith("header:")]
-        if inside:
-            split = tuple((path, path.split(".")) for path in inside)
-            body.append((figure, split))
-            interesting.update(keys[0] for _, keys in split)
+        for path in inside:
+            node, keys = body, path.split(".")
+            for key in keys:
+                node = node.below.setdefault(key, _Node())
+            node.leaves.append((rank, figure, path))
+            rank += 1
+            if keys[0] == "choices":
+                choices.append(keys)
         outside = [path.removeprefix("header:").lower() for path in figure.paths if path not in inside]
         if outside:
             header.append((figure, outside))
     if len(_layouts) >= 256:
         _layouts.clear()
-    choices = [keys for _, paths in body for _, keys in paths if keys[0] == "choices"]
     in_first = all(len(keys) > 2 and keys[1] == "0" for keys in choices)
     in_choices = frozenset(keys[2] for keys in choices) if in_first else None
-    layout = _Layout(figures, tuple(body), tuple(header), frozenset(interesting), in_choices)
+    layout = _Layout(figures, body, tuple(header), frozenset(body.below), in_choices)
     _layouts[id(figures)] = layout
     return layout
 
@@ -173,17 +186,13 @@ class AnswerReader:
         self._seen = True
         if not self._may_hold_figures(obj):
             return
+        present: list[tuple[int, Figure, str, Any]] = []
+        _gather(obj, self._layout.body.below, present)
+        present.sort(key=_rank)
         taken: set[str] = set()
-        for figure, paths in self._layout.body:
-            if figure.name in taken:
-                continue
-            for path, keys in paths:
-                if keys[0] not in obj:
-                    continue
-                raw = dig(obj, keys)
-                if raw is not None and self._take(figure, raw, path):
-                    taken.add(figure.name)
-                    break
+        for _, figure, path, raw in present:
+            if figure.name not in taken and self._take(figure, raw, path):
+                taken.add(figure.name)
 
     def _may_hold_figures(self, obj: Mapping[str, Any]) -> bool:
         """A quick look: most chunks of a stream hold text and nothing else."""
@@ -279,18 +288,24 @@ class AnswerReader:
         )
 
 
-def dig(obj: object, keys: list[str]) -> Any:
-    """The value at a path of keys and list indices, or None."""
-    for key in keys:
-        if type(obj) is dict or isinstance(obj, Mapping):
-            obj = obj.get(key)
-        elif isinstance(obj, list) and key.isdigit():
-            obj = obj[int(key)] if int(key) < len(obj) else None
-        else:
-            return None
-        if obj is None:
-            return None
-    return obj
+def _gather(obj: object, nodes: Mapping[str, _Node], present: list[tuple[int, Figure, str, Any]]) -> None:
+    """Every figure of `nodes` that `obj` holds and that is not null."""
+    if type(obj) is dict or isinstance(obj, Mapping):
+        pairs: Iterable[tuple[object, Any]] = obj.items()
+    elif isinstance(obj, list):
+        pairs = [(key, obj[int(key)]) for key in nodes if key.isdigit() and int(key) < len(obj)]
+    else:
+        return
+    for key, value in pairs:
+        if value is None or (node := nodes.get(key)) is None:  # type: ignore[call-overload]
+            continue
+        for rank, figure, path in node.leaves:
+            present.append((rank, figure, path, value))
+        if node.below:
+            _gather(value, node.below, present)
+
+
+_rank = itemgetter(0)
 
 
 def number(raw: object) -> float | None:
@@ -316,8 +331,14 @@ def _impossible(figure: Figure, value: float) -> str:
 def _derive(
     rule: Derive, found: dict[str, tuple[float, Source, str]], notes: dict[tuple[str, str], str]
 ) -> None:
-    if rule.name in found or any(name not in found for name in (*rule.plus, *rule.minus)):
+    if rule.name in found:
         return
+    for name in rule.plus:
+        if name not in found:
+            return
+    for name in rule.minus:
+        if name not in found:
+            return
     extra = [name for name in rule.optional if name in found]
     value = sum(found[name][0] for name in (*rule.plus, *extra)) - sum(found[name][0] for name in rule.minus)
     if value < 0:
