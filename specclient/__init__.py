@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from specclient.config import load_config as load_config
     from specclient.dry_run import plan as plan
     from specclient.edit import FileEdit as FileEdit
+    from specclient.economics import workload as workload
     from specclient.errors import APIConnectionError as APIConnectionError
     from specclient.errors import APIError as APIError
     from specclient.errors import APIResponseValidationError as APIResponseValidationError
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from specclient.errors import RateLimitError as RateLimitError
     from specclient.errors import SpecclientError as SpecclientError
     from specclient.errors import UnprocessableEntityError as UnprocessableEntityError
+    from specclient.errors import WriteFailed as WriteFailed
     from specclient.facts import capabilities as capabilities
     from specclient.middleware import last_report as last_report
     from specclient.middleware import predicting as predicting
@@ -64,11 +66,12 @@ _ROOMS = {
     "client": "NOT_GIVEN AsyncClient AsyncOpenAI AsyncStream Client NotGiven Omit OpenAI Stream omit",
     "config": "Target Timeout load_config",
     "dry_run": "plan",
+    "economics": "workload",
     "edit": "FileEdit",
     "errors": "APIConnectionError APIError APIResponseValidationError APIStatusError APITimeoutError "
     "AuthenticationError BadRequestError ConfigError ConflictError EditRefused FileError IncompleteOutput "
     "IncompleteStreamError InternalServerError NotFoundError OpenAIError PermissionDeniedError "
-    "PredictionRefusedError RateLimitError SpecclientError UnprocessableEntityError",
+    "PredictionRefusedError RateLimitError SpecclientError UnprocessableEntityError WriteFailed",
     "middleware": "last_report predicting report_of unwrap wrap",
     "prediction": "Prediction",
     "report": "Report",

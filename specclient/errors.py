@@ -4,7 +4,8 @@ SpecclientError (alias OpenAIError)
 ├─ ConfigError                        the configuration or the arguments are wrong; nothing was sent
 ├─ FileError                          a file cannot be edited, read or written
 │  ├─ IncompleteOutput                the answer was cut off; the file is untouched, `.partial` has the text
-│  └─ EditRefused                     the answer does not look like the file; it is untouched, `.edit` has all
+│  ├─ EditRefused                     the answer does not look like the file; it is untouched, `.edit` has all
+│  └─ WriteFailed                     the file could not be replaced and is as it was; `.edit` has all
 └─ APIError
    ├─ APIConnectionError              no answer came
    │  ├─ APITimeoutError              a limit ran out: `.limit` says which
@@ -57,6 +58,14 @@ class IncompleteOutput(FileError):
 
 class EditRefused(FileError):
     """The answer does not look like the whole file, so the file was left alone. `edit` is the FileEdit."""
+
+    def __init__(self, message: str, *, edit: FileEdit) -> None:
+        super().__init__(message)
+        self.edit = edit
+
+
+class WriteFailed(FileError):
+    """A file could not be written and is as it was. `edit` is the FileEdit that was to be written."""
 
     def __init__(self, message: str, *, edit: FileEdit) -> None:
         super().__init__(message)

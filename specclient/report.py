@@ -55,13 +55,15 @@ class Phase(_Frozen):
 class ClientTiming(_Frozen):
     """The caller's own stopwatch, in seconds: what can be seen from outside the server.
 
-    `connect` to an open connection (None: reused or in process), `await_headers` from the request's
+    `load` until an embedded engine was loaded (None: it was there, or it is another's), `connect` to an
+    open connection (None: reused or in process), `await_headers` from the request's
     last byte to the response's headers, `await_content` from there to the first content (a role-only
     frame is not content), `receive` from the first content to the last, `after` from the last frame to
     the call's end. `first_frame`, `first_content` and `first_answer` (streams only) count from the start
     of the successful attempt: any event, the first text or reasoning, the first text of the answer.
     """
 
+    load: float | None = None
     connect: float | None = None
     await_headers: float | None = None
     await_content: float | None = None

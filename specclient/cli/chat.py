@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from specclient.cli import options
-from specclient.cli.terminal import guarded, stderr, write_json
+from specclient.cli.terminal import guarded, read_stdin, stderr, write_json
 
 if TYPE_CHECKING:
     from specclient.report import Report
@@ -118,7 +118,7 @@ def _question(prompt: str | None) -> str | None:
 
     if prompt is None and sys.stdin.isatty():
         return None
-    text = sys.stdin.read() if prompt in (None, "-") else prompt or ""
+    text = read_stdin() if prompt in (None, "-") else prompt or ""
     if not text.strip():
         raise ConfigError("There is no question: give one as the argument or on stdin.")
     return text

@@ -76,13 +76,33 @@ def load_engine(target: Target) -> None:
     from specclient.core import engines
     from specclient.core.local import LocalTransport
 
-    progress = EngineProgress()
-    engines.on_progress(progress)
-    try:
-        LocalTransport(target.model, target.engine).engine(None)
-    finally:
-        progress.stop()
-        engines.on_progress(None)
+    with EngineProgress() as progress:
+        engines.on_progress(progress)
+        try:
+            LocalTransport(target.model, target.engine).engine(None)
+        finally:
+            engines.on_progress(None)
+
+
+def load_served(config: Config, **arguments: Any) -> str:
+    """The target that a server with these settings asks by default; if it is the engine, it is loaded now.
+
+    A first request would wait for it unseen, and a fetch takes minutes. Raises ConfigError for settings
+    that the server would refuse.
+    """
+    from specclient.config import resolve_target
+    from specclient.gateway.settings import ServeSettings
+
+    names = ServeSettings.of(config, **arguments).targets or tuple(config.targets)
+    name = config.default if config.default in names else next(iter(names), "local")
+    target = (
+        resolve_target(name, config=config)
+        if name in config.targets
+        else resolve_target(provider=name, config=config)
+    )
+    if target.provider == "local":
+        load_engine(target)
+    return name
 
 
 def serving_config(

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from specclient.cli.account import decode_speed, print_account
-from specclient.cli.edit import as_dict, print_diff, run_edit, show_warnings
+from specclient.cli.outcome import as_dict, print_diff, run_edit, show_warnings
 from specclient.cli.terminal import stderr, stdout, write_json
 
 if TYPE_CHECKING:
@@ -18,13 +18,15 @@ if TYPE_CHECKING:
 NOT_REPORTED = "not reported"
 
 
-def compare_edit(client: Any, file: Path, instruction: str, *, as_json: bool, **settings: Any) -> None:
+def compare_edit(
+    client: Any, file: Path, instruction: str, *, expected: int, as_json: bool, **settings: Any
+) -> None:
     """Run the edit twice and print the diff, the table and the waterfall; as JSON both edits in full."""
     # The engine drafts from the prompt too, and the file stands there: the baseline is plain decoding.
-    off = {"extra_body": {"speculation": "off"}} if client.target.provider == "local" else {}
+    off: dict[str, Any] = {"extra_body": {"speculation": "off"}} if client.target.provider == "local" else {}
     # What the first call warms up, and the prompt that it leaves in the cache, are the baseline's gain.
-    predicted = run_edit(client, file, instruction, predict=True, **settings)
-    plain = run_edit(client, file, instruction, predict=False, **settings, **off)
+    predicted = run_edit(client, file, instruction, expected=expected, **settings)
+    plain = run_edit(client, file, instruction, expected=expected, predict=False, **settings, **off)
     if as_json:
         write_json(
             {

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from specclient.cli import options
-from specclient.cli.terminal import guarded, note, stderr, write_json
+from specclient.cli.outcome import as_dict, print_diff, run_edit, show_warnings
+from specclient.cli.terminal import guarded, note, read_stdin, stderr, write_json
 
 if TYPE_CHECKING:
     from specclient.edit import FileEdit
@@ -68,21 +68,33 @@ def edit(
     if own_temperature:
         settings["temperature"] = None
     # What is wrong with the file is said before a model is fetched.
-    EditRun.start(file, wanted, write=write, **settings)
+    expected = len(EditRun.start(file, wanted, write=write, **settings).image.text)
     with open_client(target, provider, model, base_url=base_url, config=config) as client:
         if compare:
             from specclient.cli.compare import compare_edit
 
-            compare_edit(client, file, wanted, as_json=as_json, **settings)
+            compare_edit(client, file, wanted, expected=expected, as_json=as_json, **settings)
             return
-        result = run_edit(client, file, wanted, predict=predict, **settings)
+        result = run_edit(client, file, wanted, expected=expected, predict=predict, **settings)
     show_warnings(result)
     if write:
-        result.write(force=force)
+        _write(result, force=force, show=not as_json)
     if as_json:
         write_json(as_dict(result))
     else:
         _print(result)
+
+
+def _write(result: FileEdit, *, force: bool, show: bool) -> None:
+    """Replace the file; where that must not or cannot be, the diff is not lost with it."""
+    from specclient.errors import FileError
+
+    try:
+        result.write(force=force)
+    except FileError:
+        if show:
+            print_diff(result)
+        raise
 
 
 def _print(result: FileEdit) -> None:
@@ -99,59 +111,6 @@ def _print(result: FileEdit) -> None:
         print_account(result.report, stderr())
 
 
-def run_edit(client: Any, file: Path, instruction: str, *, predict: bool = True, **settings: Any) -> FileEdit:
-    """One edit with its progress on stderr; nothing is written."""
-    from specclient.cli.progress import LiveText
-    from specclient.edit import edit_file
-
-    title = f"{file.name}, {'with' if predict else 'without'} prediction"
-    with LiveText(title, file.stat().st_size) as live:
-        return edit_file(client, file, instruction, predict=predict, on_text=live.feed, **settings)
-
-
-def as_dict(edit: FileEdit) -> dict[str, Any]:
-    """The JSON form of an edit."""
-    return {
-        "path": str(edit.path),
-        "changed": edit.changed,
-        "written": edit.written,
-        "encoding": edit.image.encoding,
-        "line_ending": edit.image.line_ending,
-        "text": edit.text,
-        "diff": edit.diff(),
-        "warnings": [
-            {"code": warning.code, "text": warning.text, "blocks": warning.blocks}
-            for warning in edit.warnings
-        ],
-        "specclient": edit.report,
-    }
-
-
-def print_diff(edit: FileEdit) -> None:
-    """The diff on stdout: in colour on a terminal, else in the file's own bytes, so that it applies."""
-    diff = edit.diff()
-    if sys.stdout.isatty():
-        from specclient.cli.terminal import stdout
-
-        stdout().print(_coloured(diff), end="", soft_wrap=True)
-        return
-    codec = edit.image.encoding if "\n".encode(edit.image.encoding) == b"\n" else "utf-8"
-    sys.stdout.flush()
-    sys.stdout.buffer.write(diff.encode(codec))
-    sys.stdout.buffer.flush()
-
-
-def _coloured(diff: str) -> Any:
-    from rich.text import Text
-
-    text = Text()
-    for line in diff.splitlines(keepends=True):
-        head = line[:3] in ("---", "+++")
-        style = "bold" if head else {"+": "green", "-": "red", "@": "cyan"}.get(line[0], "")
-        text.append(line, style=style)
-    return text
-
-
 def _instruction(text: str | None, file: Path | None) -> str:
     from specclient.errors import ConfigError
     from specclient.textfile import FileImage
@@ -160,9 +119,4 @@ def _instruction(text: str | None, file: Path | None) -> str:
         raise ConfigError("Say what to change by either --instruction or --instruction-file.")
     if file is not None:
         return FileImage.load(file).text
-    return sys.stdin.read() if text == "-" else text or ""
-
-
-def show_warnings(edit: FileEdit) -> None:
-    for warning in edit.warnings:
-        note(f"{'warning' if warning.blocks else 'note'}: {warning}")
+    return read_stdin() if text == "-" else text or ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import signal
 import subprocess
 import threading
@@ -35,14 +36,21 @@ def launch(
 
     The server listens on a free loopback port, asks for a token that only the tool gets, and ends with it.
     """
-    from specclient.cli.clients import serving_config
+    from specclient.cli.clients import load_served, serving_config
+    from specclient.cli.serve import gateway
     from specclient.errors import ConfigError
 
+    if shutil.which(command[0]) is None:
+        raise ConfigError(
+            f"{command[0]} cannot be started: it is neither on the PATH nor the path of a program; "
+            f"install it first."
+        )
+    gateway()
     loaded = serving_config(target, provider, model, config)
-    served = loaded.default or next(iter(loaded.targets), "local")
+    served = load_served(loaded)
     token = secrets.token_urlsafe(24)
     with _running(loaded, token) as url:
-        note(f"{url} serves {served}")
+        note(f"starting {command[0]}: target {served} answers it at {url} until it ends")
         try:
             code = _run(command, environment(command[0], url, token, served))
         except OSError as error:
@@ -81,10 +89,7 @@ def _running(config: Config, token: str) -> Iterator[str]:
     """Our server in a thread, on a free port; its address once it accepts connections."""
     import asyncio
 
-    from specclient.cli.serve import gateway
     from specclient.errors import ConfigError
-
-    gateway()
     from specclient.gateway.run import make_server
 
     ready = threading.Event()

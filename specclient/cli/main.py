@@ -6,6 +6,8 @@ Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 the reque
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import sys
 
@@ -22,10 +24,15 @@ def main() -> None:
         )
         sys.exit(2)
     # A stream that the caller closed is None, and the next file opened would take its number.
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull)  # noqa: SIM115
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     from specclient.cli.app import app
 
+    # Python collects garbage twice more on its way out, which takes seconds over all that torch made, and
+    # the system takes the memory back anyway. Every file and thread is closed by its owner before.
+    atexit.register(gc.freeze)
     app(prog_name="specclient")

@@ -46,11 +46,8 @@ def fetch_model(name: Name, as_json: options.Json = False) -> None:
     from specclient.cli.progress import EngineProgress
     from specclient_engine.models import locate
 
-    progress = EngineProgress()
-    try:
+    with EngineProgress() as progress:
         files = locate(name, progress)
-    finally:
-        progress.stop()
     if as_json:
         write_json({"name": files.name, "path": str(files.path)})
     else:

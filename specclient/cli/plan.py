@@ -132,14 +132,11 @@ def _measured(model: str, dtype: str) -> Any:
     from specclient_engine.models import locate
     from specclient_engine.runner import load_runner
 
-    progress = EngineProgress()
-    try:
+    with EngineProgress() as progress:
         folder = locate(model, progress).path
         return measure_cost(
             load_runner(folder, dtype=dtype, device="auto", max_context=None, progress=progress)  # type: ignore[arg-type]
         )
-    finally:
-        progress.stop()
 
 
 def _memory(

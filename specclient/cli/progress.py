@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -21,25 +22,47 @@ _DOING = {
     "load": "loading",
     "measure": "measuring",
 }
+_CACHE_MARK = re.compile(r"-[0-9a-f]{12}-v\d+$")
+"""The file's hash and the format's version in the name of a folder of the cache: nothing for people."""
 
 
 class EngineProgress:
-    """Shows how a model is got ready. Where stderr is no terminal, it says one sentence a stage."""
+    """Shows how a model is got ready. Where stderr is no terminal, it says one sentence a stage.
+
+    A context manager: the bars are taken away at its end.
+    """
 
     def __init__(self) -> None:
         self._bars: Any = None
         self._tasks: dict[tuple[str, str], Any] = {}
         self._terminal = sys.stderr.isatty()
+        self._starting: Any = None
+
+    def __enter__(self) -> EngineProgress:
+        if self._terminal:
+            # Importing torch takes seconds, and no stage can be told before that.
+            self._starting = self._begin("starting the engine")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bars is not None:
+            self._bars.stop()
 
     def __call__(self, stage: Stage) -> None:
         key = (stage.stage, stage.label)
-        title = f"{_DOING[stage.stage]} {stage.label}"
+        title = f"{_DOING[stage.stage]} {_CACHE_MARK.sub('', stage.label)}"
         if key not in self._tasks:
             self._tasks[key] = self._begin(title)
-        if self._bars is not None:
-            self._bars.update(
-                self._tasks[key], completed=stage.done, total=stage.total, amount=_amount(stage)
-            )
+        if self._bars is None:
+            return
+        if self._starting is not None:
+            self._bars.remove_task(self._starting)
+            self._starting = None
+        # One step of unknown length is either to do or done: a bar that moves says more than "0 of 1".
+        single = stage.unit == "steps" and stage.total == 1
+        total = None if single and not stage.done else stage.total
+        amount = "" if single else _amount(stage)
+        self._bars.update(self._tasks[key], completed=stage.done, total=total, amount=amount)
 
     def _begin(self, title: str) -> Any:
         if not self._terminal:
@@ -51,7 +74,7 @@ class EngineProgress:
             self._bars = Progress(
                 SpinnerColumn(),
                 TextColumn("{task.description}"),
-                BarColumn(),
+                BarColumn(bar_width=20),
                 TextColumn("{task.fields[amount]}"),
                 TimeElapsedColumn(),
                 console=stderr(),
@@ -60,15 +83,11 @@ class EngineProgress:
             self._bars.start()
         return self._bars.add_task(title, total=None, amount="")
 
-    def stop(self) -> None:
-        """Take the bars away; they come back with the next stage."""
-        if self._bars is not None:
-            self._bars.stop()
-        self._bars = None
-
 
 def _amount(stage: Stage) -> str:
     scale, unit = (1e6, "MB") if stage.unit == "bytes" else (1.0, stage.unit)
+    if stage.stage == "load" and unit == "tensors":
+        unit = "layers"
     done = f"{stage.done / scale:,.0f}"
     return f"{done} {unit}" if stage.total is None else f"{done} of {stage.total / scale:,.0f} {unit}"
 
@@ -116,8 +135,13 @@ class LiveText:
 
         tail = "\n".join(self._text.split("\n")[-_TAIL_LINES:])
         row = Table.grid(padding=(0, 1))
+        waiting = self._length == 0
         bar = ProgressBar(
-            total=self._expected, completed=self._length, width=30, pulse=self._expected is None
+            total=self._expected,
+            completed=self._length,
+            width=20,
+            pulse=waiting or self._expected is None,
         )
-        row.add_row(Text(self._title), bar, Text(f"{self._length:,} characters", style="dim"))
+        amount = "waiting for the first text" if waiting else f"{self._length:,} characters"
+        row.add_row(Text(self._title), bar, Text(amount, style="dim"))
         return Group(Text(tail, style="dim", no_wrap=True, overflow="ellipsis"), row)

@@ -30,10 +30,11 @@ def serve(
 
     A target's name is the model to ask for. The address goes to stdout once it accepts connections.
     """
-    from specclient.cli.clients import serving_config
+    from specclient.cli.clients import load_served, serving_config
 
     run = gateway().serve
     loaded = serving_config(target, provider, model, config)
+    load_served(loaded, host=host, port=port, token_env=token_env)
 
     def ready(url: str) -> None:
         if as_json:

@@ -20,6 +20,7 @@ T = TypeVar("T")
 
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 _PIPE_WIDTH = 120
+_FULL_OR_BROKEN = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
 def stdout() -> Console:
@@ -42,6 +43,16 @@ def _console(stream: Any) -> Console:
 def note(text: str) -> None:
     """A sentence for people, on stderr."""
     print(text, file=sys.stderr, flush=True)
+
+
+def read_stdin() -> str:
+    """All of stdin. Raises ConfigError where it is no UTF-8 text."""
+    from specclient.errors import ConfigError
+
+    try:
+        return sys.stdin.buffer.read().decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"stdin is not UTF-8 text (byte {error.start}): convert it first.") from None
 
 
 def write_json(value: Any) -> None:
@@ -86,20 +97,47 @@ def guarded(command: Callable[P, T]) -> Callable[P, T]:
             if code is None:
                 raise
             if kwargs.get("as_json"):
-                write_json({"error": {"type": type(error).__name__, "message": str(error)}})
+                write_json(_error_as_dict(error))
             note(f"error: {error}")
             raise typer.Exit(code) from None
 
     return run
 
 
+def _error_as_dict(error: Exception) -> dict[str, Any]:
+    """The error, with what the model wrote where the file was left alone: a script may want to keep it."""
+    from specclient.errors import EditRefused, IncompleteOutput, WriteFailed
+
+    described: dict[str, Any] = {"error": {"type": type(error).__name__, "message": str(error)}}
+    if isinstance(error, IncompleteOutput):
+        described["partial"] = error.partial
+    if isinstance(error, EditRefused | WriteFailed):
+        from specclient.cli.outcome import as_dict
+
+        described["edit"] = as_dict(error.edit)
+    return described
+
+
 def exit_code(error: Exception) -> int | None:
     """2 for wrong arguments, files and configuration, 1 for what failed on the way, None for a bug."""
-    from specclient.errors import ConfigError, EditRefused, FileError, IncompleteOutput, SpecclientError
+    from specclient.errors import (
+        ConfigError,
+        EditRefused,
+        FileError,
+        IncompleteOutput,
+        SpecclientError,
+        WriteFailed,
+    )
     from specclient_engine.errors import EngineError, ModelNotFound
     from specclient_providers.errors import OverrideError, UnknownProvider
 
-    if isinstance(error, IncompleteOutput | EditRefused):
+    # The client tells an engine that cannot be loaded as a ConfigError; only a wrong name is the caller's.
+    cause = error.__cause__ if isinstance(error, ConfigError | FileError) else None
+    if isinstance(cause, EngineError) and not isinstance(cause, ModelNotFound):
+        return EXIT_FAILED
+    if isinstance(cause, OSError) and cause.errno in _FULL_OR_BROKEN:
+        return EXIT_FAILED
+    if isinstance(error, IncompleteOutput | EditRefused | WriteFailed):
         return EXIT_FAILED
     if isinstance(error, ConfigError | FileError | UnknownProvider | OverrideError | ModelNotFound):
         return EXIT_USAGE

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +9,7 @@ from typing import Annotated
 import typer
 
 from specclient.cli import options
-from specclient.cli.terminal import guarded, note, stdout, write_json
+from specclient.cli.terminal import guarded, note, read_stdin, stdout, write_json
 
 
 @guarded
@@ -41,7 +40,7 @@ def trace(
         try:
             html.write_text(page(drawn), encoding="utf-8")
         except OSError as error:
-            raise FileError(f"{html} cannot be written: {error.strerror}.") from None
+            raise FileError(f"{html} cannot be written: {error.strerror}.") from error
         note(f"wrote {html}")
     if as_json:
         write_json([asdict(picture) for picture in drawn])
@@ -55,7 +54,7 @@ def _read(recording: str) -> str:
     from specclient.errors import FileError
 
     try:
-        return sys.stdin.read() if recording == "-" else Path(recording).read_text(encoding="utf-8")
+        return read_stdin() if recording == "-" else Path(recording).read_text(encoding="utf-8")
     except OSError as error:
         raise FileError(f"{recording} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:

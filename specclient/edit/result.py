@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 
 from specclient.edit.checks import EditWarning
 from specclient.edit.replace import replace_file
-from specclient.errors import EditRefused
+from specclient.errors import EditRefused, FileError, WriteFailed
 from specclient.report import Report
 from specclient.textfile import FileImage
 
@@ -49,7 +49,7 @@ class FileEdit:
     def write(self, *, force: bool = False) -> None:
         """Replace the file in one step.
 
-        Raises EditRefused where a warning blocks and `force` is not given, and FileError where the file
+        Raises EditRefused where a warning blocks and `force` is not given, and WriteFailed where the file
         was changed since it was read or cannot be replaced; it is untouched then.
         """
         blocking = [warning for warning in self.warnings if warning.blocks]
@@ -60,7 +60,10 @@ class FileEdit:
                 edit=self,
             )
         if self.changed:
-            replace_file(self.path, self.bytes, expected=self.image.raw)
+            try:
+                replace_file(self.path, self.bytes, expected=self.image.raw)
+            except FileError as error:
+                raise WriteFailed(str(error), edit=self) from error
         self.written = True
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -140,6 +142,52 @@ def test_a_doubtful_answer_exits_1_until_forced(edit: Any, path: Path) -> None:
     assert path.read_bytes() == before
     assert edit("--write", "--force", answer="line_0()\n# ... rest of the file ...").code == 0
     assert path.read_bytes() != before
+
+
+def test_what_could_not_be_written_is_shown_all_the_same(
+    edit: Any, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The model worked for it, perhaps for minutes."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("os.fsync", full)
+    for options in ((), ("--json",)):
+        outcome = edit("--write", *options)
+        assert outcome.code == 1
+        assert outcome.err.splitlines()[-1].endswith("as it was: No space left on device.")
+        assert path.read_bytes() == OLD.encode()
+        if options:
+            value = json.loads(outcome.out)
+            assert (value["error"]["type"], value["edit"]["text"]) == ("WriteFailed", NEW)
+        else:
+            assert "+def bar():" in outcome.out
+
+
+def test_a_refused_answer_is_shown_and_a_cut_off_one_kept_for_scripts(edit: Any, path: Path) -> None:
+    doubtful = "Sure!\nbar = 1"
+    path.write_text("\n".join(f"line_{number}()" for number in range(60)))
+    assert "+bar = 1" in edit("--write", answer=doubtful).out
+    value = json.loads(edit("--write", "--json", answer="def bar", reason="length").out)
+    assert (value["error"]["type"], value["partial"]) == ("IncompleteOutput", "def bar")
+
+
+def test_a_file_that_changes_meanwhile_exits_1(
+    edit: Any, path: Path, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from specclient.edit.extract import extract
+
+    def meddle(*arguments: Any) -> Any:
+        path.write_bytes(b"somebody else's\n")
+        return extract(*arguments)
+
+    monkeypatch.setattr("specclient.edit.run.extract", meddle)
+    outcome = edit("--write")
+    assert outcome.code == 1
+    assert "changed by someone else" in outcome.err
+    assert "+def bar():" in outcome.out
+    assert path.read_bytes() == b"somebody else's\n"
 
 
 def test_an_unchanged_answer_says_so(edit: Any) -> None:

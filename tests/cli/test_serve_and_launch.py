@@ -68,7 +68,7 @@ def test_a_tool_that_is_not_there_is_one_sentence(
     config(tmp_path, server)
     done = process("launch", "--", "no-such-tool")
     assert done.returncode == 2
-    assert "no-such-tool cannot be started" in done.stderr
+    assert done.stderr.startswith("error: no-such-tool cannot be started")
     assert "Traceback" not in done.stderr
 
 

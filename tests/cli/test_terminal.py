@@ -25,12 +25,14 @@ def target(server: ScriptedServer) -> tuple[str, ...]:
     return ("-p", "openai_compatible", "-m", "m", "--base-url", server.url)
 
 
-def on_terminal(*arguments: object, cwd: Path, env: dict[str, str] | None = None) -> tuple[int, str]:
+def on_terminal(
+    *arguments: object, cwd: Path, env: dict[str, str] | None = None, code: str = MAIN
+) -> tuple[int, str]:
     """Run a command on a pseudo-terminal; its exit code and everything it drew."""
     leader, follower = pty.openpty()
     variables = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", "LINES": "40", **(env or {})}
     child = subprocess.Popen(
-        [sys.executable, "-c", MAIN, *map(str, arguments)],
+        [sys.executable, "-c", code, *map(str, arguments)],
         stdin=follower, stdout=follower, stderr=follower, cwd=cwd, env=variables,
     )  # fmt: skip
     os.close(follower)
@@ -57,6 +59,36 @@ def test_the_text_is_shown_while_it_comes_and_gone_at_the_end(server: ScriptedSe
     assert "a.py, with prediction" in drawn
     assert "\x1b[32m+bar = 1" in drawn  # the diff in colour
     assert "\x1b[?25h" in drawn  # the cursor is back
+
+
+ENGINE = """
+import sys
+from specclient_engine import Engine, errors
+from specclient_engine.api import Progress
+
+def load(model, progress, **options):
+    name = "tiny-0123456789ab-v1"
+    progress(Progress("load", name, 0, 1, "steps"))
+    progress(Progress("load", name, 3, 24, "tensors"))
+    progress(Progress("load", name, 1, 1, "steps"))
+    raise errors.ModelCorrupt("stop here")
+
+Engine.load = load
+from specclient.cli.main import main
+main()
+"""
+
+
+def test_getting_the_engine_ready_is_shown_from_its_start(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("foo = 1\n")
+    code, drawn = on_terminal(
+        "edit", "a.py", "-i", "x", "-p", "local", cwd=tmp_path, code=ENGINE, env={"COLUMNS": "80"}
+    )
+    assert code == 1
+    assert drawn.index("starting the engine") < drawn.index("loading tiny")
+    assert "of 1 step" not in drawn
+    assert "0123456789ab" not in drawn
+    assert drawn.rstrip().endswith("error: stop here")
 
 
 def test_no_color_is_obeyed(server: ScriptedServer, tmp_path: Path) -> None:

@@ -242,3 +242,23 @@ def test_one_engine_is_loaded_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found == ["x"] * 8
     assert [model for model, _ in loaded] == ["tiny"]
     assert loaded[0][1]["dtype"] == "float32"
+
+
+def test_the_call_that_loads_the_engine_says_how_long_it_took(monkeypatch: pytest.MonkeyPatch) -> None:
+    import specclient_engine
+    from specclient.core import engines
+
+    class Loader:
+        @staticmethod
+        def load(_model: str, **_options: Any) -> Any:
+            engine = FakeEngine("x")
+            engine.close = lambda: None  # type: ignore[attr-defined]
+            return engine
+
+    monkeypatch.setattr(specclient_engine, "Engine", Loader)
+    with specclient.Client(provider="local", model="tiny") as client:
+        first, second = (client.chat.completions.create(messages=MESSAGES).specclient for _ in range(2))
+    engines.close_all()
+    assert first.timing.client.load is not None
+    assert first.timing.client.load <= first.timing.sent_at
+    assert second.timing.client.load is None

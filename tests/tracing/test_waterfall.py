@@ -83,13 +83,20 @@ def test_the_bars_of_a_report() -> None:
 
 
 def test_time_before_the_request_is_a_row_of_its_own() -> None:
-    """Loading a model, mostly."""
     timing = TIMING.model_copy(update={"client": ClientTiming(connect=0.05)})
     bars = {
         bar.label: bar for bar in of_report(REPORT.model_copy(update={"timing": timing, "attempts": ()})).bars
     }
     assert (bars["prepare"].start, bars["prepare"].seconds) == (0.0, pytest.approx(0.6))
     assert bars["prepare"].source == "client"
+
+
+def test_loading_the_engine_has_its_name() -> None:
+    timing = TIMING.model_copy(update={"client": ClientTiming(load=0.4)})
+    report = REPORT.model_copy(update={"timing": timing, "attempts": ()})
+    bars = {bar.label: (bar.start, pytest.approx(bar.seconds)) for bar in of_report(report).bars}
+    assert bars["load"] == (0.0, 0.4)
+    assert bars["prepare"] == (0.4, timing.sent_at - 0.4)
 
 
 def test_without_reported_phases_the_stopwatch_has_its_own_names() -> None:
