@@ -14,9 +14,7 @@ from specclient_engine.api import CostModel, Draft, Proposer, Tokenizer
 from specclient_engine.draft_length import DraftLengthPolicy
 from specclient_engine.models import cached
 from specclient_engine.models.known import KNOWN_MODELS
-
-MOST_DRAFTED = 256
-"""Tokens asked of a proposer for one pass."""
+from specclient_engine.request_state import MAX_DRAFT
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +96,15 @@ class PieceTokenizer:
         return self._texts[token_id].encode()
 
 
+def model_at_hand() -> Path | None:
+    """The folder of a known model that was fetched before, SmolLM2 first; None when there is none."""
+    known = sorted(KNOWN_MODELS, key=lambda row: row.name, reverse=True)
+    return next((path for row in known if (path := cached(row)) is not None), None)
+
+
 def load_tokenizer(folder: Path | None) -> tuple[Tokenizer, str]:
-    """The tokenizer in `folder`, else that of a cached model, else a stand-in; and its label."""
-    if folder is None:
-        known = sorted(KNOWN_MODELS, key=lambda row: row.name, reverse=True)
-        folder = next((path for row in known if (path := cached(row)) is not None), None)
+    """The tokenizer in `folder`, else that of a model at hand, else a stand-in; and its label."""
+    folder = folder or model_at_hand()
     if folder is None:
         return PieceTokenizer(), "words and characters (no model at hand: figures are not comparable)"
     # Only here: the engine's tokenizer needs the `local` extra.
@@ -143,22 +145,22 @@ def replay(
     target: Sequence[int],
     cost: CostModel,
     *,
+    cached: int = 0,
     length: Callable[[Draft], int] | None = None,
 ) -> Outcome:
-    """Let the target write `target`, drafting all the way; `length` None is the engine's own policy."""
-    if length is None:
-        policy = DraftLengthPolicy(cost)
+    """Let the target write `target` behind `cached` tokens of prompt, drafting all the way.
 
-        def length(draft: Draft) -> int:
-            return policy.choose([(draft, 0)])[0]
-
-    outcome = Outcome(tokens=len(target), plain_seconds=len(target) * cost.seconds(1, 0))
+    `length` None is the engine's own policy.
+    """
+    policy = DraftLengthPolicy(cost)
+    outcome = Outcome(tokens=len(target))
+    outcome.plain_seconds = sum(cost.seconds(1, cached + done) for done in range(len(target)))
     done = 0
     while done < len(target):
         began = process_time()
-        draft = proposer.propose(min(MOST_DRAFTED, len(target) - done))
+        draft = proposer.propose(min(MAX_DRAFT, len(target) - done))
         outcome.thinking += process_time() - began
-        size = length(draft)
+        size = length(draft) if length is not None else policy.choose([(draft, cached + done)])[0]
         accepted = 0
         while accepted < min(size, len(target) - done) and draft.tokens[accepted] == target[done + accepted]:
             accepted += 1
@@ -168,7 +170,7 @@ def replay(
         proposer.commit(written, kept, accepted)
         outcome.thinking += process_time() - began
         outcome.passes += 1
-        outcome.seconds += cost.seconds(size + 1, 0)
+        outcome.seconds += cost.seconds(size + 1, cached + done)
         outcome.drafted += size
         outcome.accepted += accepted
         done += len(written)

@@ -1,13 +1,19 @@
-"""Oracle replay: how few passes our drafts need for known edits, beside other systems' rules. No model.
+"""Oracle replay: how few passes our drafts need for known edits, beside other systems' rules.
 
-    python -m benchmarks.replay                          both sets of edits, all rules, three cost curves
-    python -m benchmarks.replay --set edit_pairs --curve curve.json --chart replay.html
+    python -m benchmarks.replay                          all sets, all rules, this machine's curve among three
+    python -m benchmarks.replay --model qwen2.5-coder-0.5b --dtype int8 --save-curve curve.json
+    python -m benchmarks.replay --curve curve.json --set edit_pairs --chart replay.html
 
-The target writes the edited file token by token (greedy, and always the human's version), every draft is
-judged by exact prefix, and a pass of M rows costs c(M) of a curve; prefill, attention and the drafting's
-own time are left out of the gain (the last is measured and printed). Rules search prompt and output; the
-prompt is the instruction and the file before the edit. Ours learns its acceptance online, from the files
-before this one in the order of the set; "cold" starts every file from the shipped priors.
+No model writes anything: the target writes the edited file token by token (greedy, and always the human's
+version), every draft is judged by exact prefix, and a pass of M rows behind N cached tokens costs what a
+curve says; prefill and the drafting's own time are left out of the gain (the latter is measured and
+printed). One curve is this machine's own: a small model that is at hand, or the one named, is loaded and its
+passes are timed before the replay, which then counts in its tokens. The other two are fixed and know no
+cost of attention. Drafts are no longer than the engine's.
+
+Rules search prompt and output; the prompt is the instruction and the file before the edit. Ours learns its
+acceptance online, from the files before this one in the order of the set; "cold" starts every file from the
+shipped priors.
 
 "longer" repeats every file five times in a row. In `canitedit x5` the edit is made in the middle copy
 only, in `canitedit x5 all` in each of the five.
@@ -20,44 +26,31 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
-from benchmarks.common import DATA, machine, say
-from benchmarks.oracle import Case, Outcome, load_cases, load_tokenizer, longer, replay
+from benchmarks.common import DATA, say
+from benchmarks.oracle import Case, load_cases, load_tokenizer, longer, model_at_hand, replay
+from benchmarks.replay_report import Row, as_json, draw, table
 from benchmarks.rival_rules import LineRealignment, NgramLookup, WindowResync
 from specclient_engine.api import CostModel, Draft, Proposer, Tokenizer
 from specclient_engine.cost import CostCurve
+from specclient_engine.measuring import measure_cost
+from specclient_engine.models import locate
 from specclient_engine.proposers import AcceptanceTable, build_proposer
+from specclient_engine.runner import load_runner
 
 CPU = CostCurve.linear(0.016, 0.0115, 0.00063)
 """Prepacked bf16 linears of a 135M model on two Zen 4 cores: max(16, 11.5 + 0.63 M) ms."""
 FLAT = CostCurve([1, 64, 128], [1.0, 1.0, 2.0])
 """An idealised GPU: one unit up to 64 rows, then in proportion."""
+MEASURED_SECONDS = 10.0
+"""How long passes are timed: twenty times as long as at load, so that the least of each is found."""
 
 Maker = Callable[[Sequence[int], Sequence[int]], Proposer]
-
-
-@dataclass(slots=True)
-class Row:
-    """One rule on one set of edits with one curve."""
-
-    edits: str
-    curve: str
-    rule: str
-    ours: bool
-    total: Outcome = field(default_factory=Outcome)
-    files: list[tuple[str, int, float]] = field(default_factory=list)
-
-    def add(self, name: str, outcome: Outcome) -> None:
-        """Take in one file."""
-        self.total += outcome
-        self.files.append((name, outcome.tokens, outcome.per_pass))
 
 
 def rivals(newline: Sequence[bool]) -> dict[str, Maker]:
@@ -109,7 +102,8 @@ class Replayer:
                 table = AcceptanceTable()
             prompt = self.tokenizer.encode(case.prompt)
             proposer = build_proposer(prompt, [case.before], self.tokenizer, table=table)
-            row.add(case.name, replay(proposer, self.tokenizer.encode(case.after), cost))
+            target = self.tokenizer.encode(case.after)
+            row.add(case.name, replay(proposer, target, cost, cached=len(prompt)))
         return row
 
     def rival(self, row: Row, cases: Sequence[Case], cost: CostModel, make: Maker) -> Row:
@@ -117,7 +111,8 @@ class Replayer:
         for case in cases:
             prompt, predicted = self.tokenizer.encode(case.prompt), self.tokenizer.encode(case.before)
             target = self.tokenizer.encode(case.after)
-            row.add(case.name, replay(make(prompt, predicted), target, cost, length=whole))
+            drafter = make(prompt, predicted)
+            row.add(case.name, replay(drafter, target, cost, cached=len(prompt), length=whole))
         return row
 
     def rows(self, edits: str, cases: Sequence[Case], curve: str, cost: CostModel) -> Iterator[Row]:
@@ -144,88 +139,14 @@ def load_sets(data: Path, wanted: Sequence[str]) -> dict[str, list[Case]]:
     return {name: sets[name] for name in wanted}
 
 
-def best_rival(rows: Sequence[Row], row: Row, figure: Callable[[Outcome], float]) -> Row:
-    """The rival that is best by `figure` on the same edits with the same curve."""
-    others = [r for r in rows if not r.ours and (r.edits, r.curve) == (row.edits, row.curve)]
-    return max(others, key=lambda r: figure(r.total))
-
-
-def table(rows: Sequence[Row], edits: str, curve: str) -> Table:
-    """The figures of one set of edits with one curve."""
-    chosen = [row for row in rows if (row.edits, row.curve) == (edits, curve)]
-    shown = Table(title=f"{edits}, cost curve: {curve}")
-    shown.add_column("rule")
-    for name in ("tokens per pass", "gain", "accepted", "µs per pass"):
-        shown.add_column(name, justify="right")
-    for row in chosen:
-        total = row.total
-        shown.add_row(
-            row.rule,
-            f"{total.per_pass:.2f}",
-            f"{total.gain:.2f}",
-            f"{100 * total.accepted / max(1, total.drafted):.0f} %",
-            f"{1e6 * total.thinking / total.passes:.0f}",
-            style="bold" if row.rule == "specclient" else None,
-        )
-    ours = chosen[0]
-    by_pass = best_rival(rows, ours, lambda o: o.per_pass)
-    by_gain = best_rival(rows, ours, lambda o: o.gain)
-    shown.caption = (
-        f"Against the best rival: {ours.total.per_pass / by_pass.total.per_pass:.2f}x tokens per pass "
-        f"({by_pass.rule}), {ours.total.gain / by_gain.total.gain:.2f}x gain ({by_gain.rule})."
-    )
-    return shown
-
-
-def as_json(rows: Sequence[Row], label: str) -> dict[str, Any]:
-    """Everything that was measured, file by file."""
-    return {
-        "tokenizer": label,
-        "machine": machine(),
-        "rows": [
-            {
-                "edits": row.edits,
-                "curve": row.curve,
-                "rule": row.rule,
-                "tokens_per_pass": row.total.per_pass,
-                "gain": row.total.gain,
-                **asdict(row.total),
-                "files": [
-                    {"name": name, "tokens": tokens, "tokens_per_pass": per_pass}
-                    for name, tokens, per_pass in row.files
-                ],
-            }
-            for row in rows
-        ],
-    }
-
-
-def draw(rows: Sequence[Row], path: Path) -> None:
-    """Tokens per pass by file length, ours and the best rival of each set, as one HTML file."""
-    try:
-        import plotly.graph_objects as go
-    except ImportError:
-        raise typer.BadParameter("plotly is not installed; pip install 'specclient[bench]'") from None
-    figure = go.Figure()
-    first = rows[0].curve
-    for row in rows:
-        if row.rule != "specclient" or row.curve != first:
-            continue
-        for drawn in (row, best_rival(rows, row, lambda o: o.per_pass)):
-            figure.add_scatter(
-                x=[tokens for _, tokens, _ in drawn.files],
-                y=[per_pass for _, _, per_pass in drawn.files],
-                text=[name for name, _, _ in drawn.files],
-                mode="markers",
-                name=f"{row.edits}: {drawn.rule}",
-            )
-    figure.update_layout(
-        title="Tokens for each forward pass, by length of the file",
-        xaxis={"title": "tokens of the edited file", "type": "log"},
-        yaxis={"title": "tokens per pass", "type": "log"},
-        template="plotly_white",
-    )
-    figure.write_html(path, include_plotlyjs=True)
+def measure(folder: Path, dtype: str) -> tuple[CostCurve, str]:
+    """What passes of the model in `folder` cost here, and what it is computed in."""
+    say(f"timing the passes of {folder.name}")
+    runner = load_runner(folder, dtype=dtype)  # type: ignore[arg-type]
+    measured = measure_cost(runner, budget=MEASURED_SECONDS)
+    pairs = zip(measured.rows, measured.base_seconds, strict=True)
+    say("ms by rows: " + ", ".join(f"{rows}: {1000 * seconds:.1f}" for rows, seconds in pairs))
+    return measured, str(getattr(runner, "kind", "the plain path"))
 
 
 def main(
@@ -233,18 +154,33 @@ def main(
     edits: Annotated[
         list[str] | None, typer.Option("--set", help="canitedit, canitedit x5, canitedit x5 all, or a NAME.")
     ] = None,
-    tokenizer: Annotated[Path | None, typer.Option(help="Folder with a tokenizer.json.")] = None,
-    curve: Annotated[Path | None, typer.Option(help="This machine's cost curve, a JSON file.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="The model whose passes are timed: a known name or a folder.")
+    ] = None,
+    dtype: Annotated[str, typer.Option(help="auto, bfloat16, float32 or int8, for the timing.")] = "auto",
+    tokenizer: Annotated[
+        Path | None, typer.Option(help="Folder with a tokenizer.json, if not the model's.")
+    ] = None,
+    curve: Annotated[Path | None, typer.Option(help="A saved cost curve in place of a timing.")] = None,
+    save_curve: Annotated[Path | None, typer.Option(help="Write the measured curve here (JSON).")] = None,
     chart: Annotated[Path | None, typer.Option(help="Write tokens per pass by file length (HTML).")] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Compare drafting rules on known edits."""
-    ids, label = load_tokenizer(tokenizer)
+    folder = locate(model).path if model is not None else model_at_hand()
+    ids, label = load_tokenizer(tokenizer or folder)
     sets = load_sets(data, edits or ["canitedit", "canitedit x5", "canitedit x5 all", "edit_pairs"])
     replayer = Replayer(ids, [case for cases in sets.values() for case in cases])
-    curves: dict[str, CostModel] = {"reference CPU": CPU, "flat": FLAT}
+    curves: dict[str, CostCurve] = {"reference CPU": CPU, "flat": FLAT}
     if curve is not None:
-        curves["this machine"] = CostCurve.from_dict(json.loads(curve.read_text(encoding="utf-8")))
+        curves[f"this machine, {curve.name}"] = CostCurve.from_dict(json.loads(curve.read_text("utf-8")))
+    elif folder is not None:
+        measured, kind = measure(folder, dtype)
+        curves[f"this machine, {folder.name} in {kind}"] = measured
+        if save_curve is not None:
+            save_curve.write_text(json.dumps(measured.to_dict(), indent=2) + "\n", encoding="utf-8")
+    else:
+        say("no model is at hand: name one with --model to see the gain on this machine")
     rows: list[Row] = []
     for name, cases in sets.items():
         for curve_name, cost in curves.items():
@@ -254,13 +190,13 @@ def main(
     if chart is not None:
         draw(rows, chart)
     if json_:
-        print(json.dumps(as_json(rows, label), indent=2))
+        print(json.dumps(as_json(rows, label, curves), indent=2))
         return
     console = Console()
     console.print(f"Tokenizer: {label}")
     for name in sets:
         for curve_name in curves:
-            console.print(table(rows, name, curve_name))
+            console.print(table(rows, name, curve_name, curves[curve_name]))
 
 
 if __name__ == "__main__":

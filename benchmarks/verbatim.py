@@ -27,7 +27,7 @@ PASS_ROWS = 256
 
 
 def long_file(lines: int) -> str:
-    """A settings module of that many lines in short entries, so that 2,000 of them fit twice in 32k tokens."""
+    """A settings module of that many lines, short enough for 2,000 of them to fit twice in 32k tokens."""
     made = ["STATIONS = ["]
     entry = 0
     while len(made) < lines - 1:

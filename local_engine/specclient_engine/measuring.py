@@ -5,35 +5,38 @@ from __future__ import annotations
 from time import perf_counter
 
 from specclient_engine.cost import CostCurve
+from specclient_engine.request_state import MAX_DRAFT
 from specclient_engine.runner.base import Chunk, ModelRunner
 
-_ROWS = (1, 2, 4, 8, 16, 32, 65)
+_ROWS = (1, 2, 4, 8, 16, 32, MAX_DRAFT + 1)
 _CONTEXT = 1024
 _BUDGET = 0.5
 _PATIENCE = 3.0
 """A model so slow that one round takes longer is measured no further; serving refines its curve."""
 
 
-def measure_cost(runner: ModelRunner) -> CostCurve:
-    """The cost curve of `runner`, from every row count once and again for about half a second.
+def measure_cost(runner: ModelRunner, *, budget: float = _BUDGET) -> CostCurve:
+    """The cost curve of `runner`, from every row count once and again for about `budget` seconds.
 
-    The tokens are all the same: the time of a dense pass does not depend on them. The cached context is
-    not computed either, only attended to.
+    The least of each counts: noise only ever adds. The tokens are all the same: the time of a dense pass
+    does not depend on them. The cached context is not computed either, only attended to.
     """
     context = max(0, min(_CONTEXT, (runner.max_context - _ROWS[-1]) // 2))
     rows = [count for count in _ROWS if context + count <= runner.max_context]
     plan = [(count, 0) for count in rows]
-    first_round = plan + [(rows[0], context), (rows[-1], context)] * (context > 0)
+    if context > 0:
+        # One row and many, but not the most: the attention's share is as plain there, and sooner.
+        plan += [(rows[0], context), (rows[max(0, len(rows) - 2)], context)]
     samples: list[tuple[int, int, float]] = []
     slot = runner.allocate(context + rows[-1])
     try:
         _seconds(runner, slot, 0, rows[0])
         began = perf_counter()
-        for count, start in first_round:
+        for count, start in plan:
             samples.append((count, start, _seconds(runner, slot, start, count)))
             if perf_counter() - began > _PATIENCE:
                 break
-        while perf_counter() - began < _BUDGET:
+        while perf_counter() - began < budget:
             samples += [(count, start, _seconds(runner, slot, start, count)) for count, start in plan]
     finally:
         runner.release(slot)

@@ -59,14 +59,14 @@ def test_every_proposer_gives_the_plain_output(
 
 
 def test_an_oracle_accepts_everything_in_few_passes(bench: Bench) -> None:
-    plain = bench.plain(max_tokens=100, ignore_eos=True)
+    plain = bench.plain(max_tokens=200, ignore_eos=True)
     bench.use(oracle(plain.token_ids))
-    answer = bench.ask(max_tokens=100, ignore_eos=True)
+    answer = bench.ask(max_tokens=200, ignore_eos=True)
     assert answer.token_ids == plain.token_ids
-    # The first token comes with the prefill, then 65 and 34 more.
+    # The first token comes with the prefill, then 129 and 70 more.
     assert answer.stats.forward_passes == 2
-    assert answer.stats.by_source == {"test": (64 + 33, 64 + 33)}
-    assert answer.stats.acceptance_histogram[64] == 1
+    assert answer.stats.by_source == {"test": (128 + 69, 128 + 69)}
+    assert answer.stats.acceptance_histogram[128] == 1
     assert sum(answer.stats.acceptance_histogram) == 2
 
 

@@ -26,7 +26,7 @@ from .memory import WORKSPACE_BYTES, available_bytes
 from .weights import ModelShape
 
 SEQUENCES = (1, 2, 4, 8)
-TOKENS = (1, 2, 4, 8, 17, 33, 65)
+TOKENS = (1, 2, 4, 8, 17, 33, 65, 129)
 """New tokens of a captured pass; longer ones are prompts, computed one by one without a graph."""
 
 FEWEST_CACHED = 256

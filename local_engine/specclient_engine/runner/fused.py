@@ -24,7 +24,8 @@ PASS_ROWS = 256
 """Most rows computed at once: what bounds the workspace. Longer prompts go through in pieces."""
 
 KEPT_ROWS = 130
-"""Rows of logits whose memory is kept between passes: two verified blocks of 64 tokens and a token each."""
+"""Rows of logits whose memory is kept between passes: the longest verified block with its first token, and
+the first token of another."""
 
 
 @dataclass(frozen=True, slots=True)
