@@ -4,13 +4,15 @@ async share."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from specclient.client.params import CHAT, COMPLETIONS, NotGiven, build_request
 from specclient.config.target import Timeout
 from specclient.core.destination import CallOptions
 from specclient.core.flow import Flow
+from specclient.economics.workload import checked
+from specclient.errors import ConfigError
 from specclient.prediction import Prediction, PredictionLike
 from specclient.types import Answer, ChatCompletion, ChatCompletionChunk, Completion, parse
 
@@ -35,6 +37,7 @@ class Extras:
     timeout: Any = field(default_factory=NotGiven)
     max_retries: int | None = None
     idempotency_key: str | None = None
+    workload: str | None = None
 
     def options(self, defaults: CallOptions) -> CallOptions:
         """Laid over the client's own."""
@@ -42,11 +45,24 @@ class Extras:
         return CallOptions(
             timeout=Timeout.of(self.timeout) if given else defaults.timeout,
             max_retries=defaults.max_retries if self.max_retries is None else self.max_retries,
-            headers={**defaults.headers, **(self.extra_headers or {})},
-            query={**defaults.query, **(self.extra_query or {})},
+            headers={**defaults.headers, **_fields(self.extra_headers, "extra_headers")},
+            query={**defaults.query, **_fields(self.extra_query, "extra_query")},
             idempotency_key=self.idempotency_key,
+            workload=checked(self.workload),
             adapter=defaults.adapter,
         )
+
+
+EXTRAS = tuple(each.name for each in fields(Extras))
+
+
+def _fields(value: Any, name: str) -> dict[str, Any]:
+    """What is laid over the client's own; "not given", like None, takes a field out."""
+    if value is None or isinstance(value, NotGiven):
+        return {}
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"{name} is an object of names and values, not {type(value).__name__}.")
+    return {name: None if isinstance(item, NotGiven) else item for name, item in value.items()}
 
 
 def make_flow(

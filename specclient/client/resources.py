@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Unpack, overload
 
-from specclient.client.calls import MODELS, Api, Extras, make_flow, plain_answer
+from specclient.client.calls import EXTRAS, MODELS, Api, Extras, make_flow, plain_answer
 from specclient.client.params import NOT_GIVEN, ChatParams, Messages, NotGiven
 from specclient.client.raw import RawResponse
 from specclient.client.stream import AsyncStream, Stream
@@ -24,8 +24,7 @@ Given = NotGiven | None
 
 
 def _split(options: dict[str, Any]) -> tuple[Extras, dict[str, Any]]:
-    names = ("extra_headers", "extra_query", "extra_body", "timeout", "max_retries", "idempotency_key")
-    return Extras(**{name: options.pop(name) for name in names if name in options}), options
+    return Extras(**{name: options.pop(name) for name in EXTRAS if name in options}), options
 
 
 def send(client: Client, api: Api, *, raw: bool, stream: Any, prediction: Any, **options: Any) -> Any:
@@ -85,6 +84,7 @@ class Completions:
         timeout: Any = ...,
         max_retries: int | None = ...,
         idempotency_key: str | None = ...,
+        workload: str | None = ...,
         **params: Unpack[ChatParams],
     ) -> ChatCompletion: ...
 
@@ -102,6 +102,7 @@ class Completions:
         timeout: Any = ...,
         max_retries: int | None = ...,
         idempotency_key: str | None = ...,
+        workload: str | None = ...,
         **params: Unpack[ChatParams],
     ) -> Stream[ChatCompletionChunk]: ...
 
@@ -119,6 +120,7 @@ class Completions:
         timeout: Any = ...,
         max_retries: int | None = ...,
         idempotency_key: str | None = ...,
+        workload: str | None = ...,
         **params: Unpack[ChatParams],
     ) -> ChatCompletion | Stream[ChatCompletionChunk]: ...
 
@@ -135,8 +137,9 @@ class Completions:
 
         `prediction` is known text that should reappear: a string, OpenAI's object, a
         `specclient.Prediction`, or a callable that is called once. `model` may be left to the target.
-        `timeout` is a number of seconds, a `specclient.Timeout` or None (no limits). The answer's
-        `specclient`, and that of a stream's last chunk, is the `Report`.
+        `timeout` is a number of seconds, a `specclient.Timeout` or None (no limits). `workload` names the
+        kind of call, within which predictions are weighed. The answer's `specclient`, and that of a
+        stream's last chunk, is the `Report`.
         """
         answer: ChatCompletion | Stream[ChatCompletionChunk] = self._create(
             messages=messages, model=model, prediction=prediction, stream=stream, **options
@@ -190,6 +193,7 @@ class AsyncCompletions:
         timeout: Any = ...,
         max_retries: int | None = ...,
         idempotency_key: str | None = ...,
+        workload: str | None = ...,
         **params: Unpack[ChatParams],
     ) -> ChatCompletion: ...
 
@@ -207,6 +211,7 @@ class AsyncCompletions:
         timeout: Any = ...,
         max_retries: int | None = ...,
         idempotency_key: str | None = ...,
+        workload: str | None = ...,
         **params: Unpack[ChatParams],
     ) -> AsyncStream[ChatCompletionChunk]: ...
 
@@ -224,6 +229,7 @@ class AsyncCompletions:
         timeout: Any = ...,
         max_retries: int | None = ...,
         idempotency_key: str | None = ...,
+        workload: str | None = ...,
         **params: Unpack[ChatParams],
     ) -> ChatCompletion | AsyncStream[ChatCompletionChunk]: ...
 

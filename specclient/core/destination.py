@@ -29,7 +29,8 @@ _FACTS_SECONDS = 60.0
 class CallOptions:
     """What one call sets apart from its body. None means: as the target says.
 
-    `idempotency_key` is sent as `Idempotency-Key` with every try at one target.
+    `idempotency_key` is sent as `Idempotency-Key` with every try at one target. `workload` names the kind
+    of call for the economics; None: the block it is made in, else the target's tag.
     """
 
     timeout: Timeout | None = None
@@ -37,6 +38,7 @@ class CallOptions:
     headers: Mapping[str, str | None] = field(default_factory=dict, repr=False)
     query: Mapping[str, Any] = field(default_factory=dict)
     idempotency_key: str | None = None
+    workload: str | None = None
     adapter: str = "client"
 
 
@@ -219,8 +221,10 @@ class Destination:
             for name, value in layer.items():
                 if value is None:
                     headers.pop(name.lower(), None)
-                else:
+                elif isinstance(value, str):
                     headers[name.lower()] = value
+                else:
+                    raise ConfigError(f"The value of header {name} is text, not {type(value).__name__}.")
         return headers
 
 

@@ -27,6 +27,7 @@ from specclient.core.plan import Plan, build_plan
 from specclient.core.retry import Retries
 from specclient.core.timeline import NANOSECONDS
 from specclient.core.wire import Wire
+from specclient.economics.workload import current_workload
 from specclient.errors import APIError, APIStatusError, APITimeoutError, ConfigError
 from specclient.prediction import Prediction
 from specclient.report import Reason, Report
@@ -72,7 +73,12 @@ class Flow:
         """How a stream ends that is left early: its owner says "closed_by_caller" when it closes it."""
         self.given = ""
         """What the caller was given by a stream that broke and is being repeated."""
-        self.ledger = Ledger(tracing_options, targets=len(self.destinations), adapter=options.adapter)
+        self.ledger = Ledger(
+            tracing_options,
+            targets=len(self.destinations),
+            adapter=options.adapter,
+            workload=options.workload or current_workload(),
+        )
         total = self._timeout(self.destinations[0]).total
         self._deadline = None if total is None else self.ledger.begun + int(total * NANOSECONDS)
         self._ready = False

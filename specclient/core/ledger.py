@@ -34,7 +34,9 @@ log = logging.getLogger("specclient")
 class Ledger:
     """Kept by a `Flow`. One span over the chain of targets, one a target, and one `Attempt` a try."""
 
-    def __init__(self, options: TracingOptions, *, targets: int, adapter: str) -> None:
+    def __init__(
+        self, options: TracingOptions, *, targets: int, adapter: str, workload: str | None = None
+    ) -> None:
         self.begun = time.perf_counter_ns()
         self.attempts: list[Attempt] = []
         self.notes: list[Reason] = []
@@ -42,6 +44,7 @@ class Ledger:
         self.timeline = Timeline()
         self._options = options
         self._adapter = adapter
+        self._workload = workload
         self._group: Group = start_group(options, targets=targets)
         self._call: Call | None = None
         self._destination: Destination | None = None
@@ -60,7 +63,7 @@ class Ledger:
 
     def considered(self, destination: Destination, plan: Plan) -> Plan:
         """The plan as the target's gate leaves it."""
-        considered = destination.economist.consider(plan)
+        considered = destination.economist.consider(plan, self._workload)
         self._decision = considered.decision
         return considered.plan
 
@@ -85,7 +88,7 @@ class Ledger:
                 capability=capability(plan.facts),
                 adapter=self._adapter,
                 target=destination.name,
-                workload=destination.target.tags.get("workload"),
+                workload=destination.economist.workload(self._workload),
                 prediction_chars=None if known is None else len(known.text),
                 prediction_tokens=plan.prediction_tokens,
                 timeline=self.timeline,
@@ -147,7 +150,9 @@ class Ledger:
             facts.prediction_tokens = stats.prediction_tokens
         if self._destination is not None:
             completed = outcome == "completed"
-            report = self._destination.economist.account(report, self._decision, completed=completed)
+            report = self._destination.economist.account(
+                report, self._decision, completed=completed, workload=self._workload
+            )
         call.finish(report, facts, outcome, error)
         self._failure = None if error is None else type(error).__name__
         self.report = self._over_all_targets(report)

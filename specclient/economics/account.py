@@ -58,20 +58,31 @@ class Economist:
     @classmethod
     def of(cls, target: Target) -> Economist:
         """The one of a configured target; its address belongs to its identity, since names are not unique."""
-        name = f"{target.name} {target.base_url}" if target.base_url else target.name
-        return cls(name, target.economics, target.prices, workload=target.tags.get("workload"))
+        return cls(cls.name_of(target), target.economics, target.prices, workload=target.tags.get("workload"))
 
-    def consider(self, plan: Plan) -> Considered:
+    @staticmethod
+    def name_of(target: Target) -> str:
+        """Under which a target's evidence is kept."""
+        return f"{target.name} {target.base_url}" if target.base_url else target.name
+
+    def workload(self, named: str | None) -> str | None:
+        """The workload of a call that names one, or names none."""
+        return named or self._workload
+
+    def consider(self, plan: Plan, workload: str | None = None) -> Considered:
         """The plan as the gate leaves it: unchanged, or without the prediction and with the reason.
 
-        Only a prediction that would go somewhere is considered.
+        Only a prediction that would go somewhere is considered. One that is loaded into a corpus helps
+        the calls without as well, so evidence cannot judge it: only "never" keeps it back.
         """
-        if plan.outcome not in COMPARED or plan.prediction is None:
-            return Considered(plan)
         options = self.options
+        if plan.outcome == "via_corpus" and options.gate != "never":
+            return Considered(plan)
+        if plan.outcome in ("withheld", "none") or plan.prediction is None:
+            return Considered(plan)
         evidence: Mapping[Arm, Evidence] = {}
         if options.gate == "auto":
-            _, evidence = self._evidence(plan.facts.model, MEASURES)
+            _, evidence = self._evidence(plan.facts.model, MEASURES, workload)
         decision = decide(
             options,
             evidence,
@@ -88,7 +99,9 @@ class Economist:
         bare = plan.without_prediction(decision.reason)
         return Considered(replace(bare, reroute_local=False), decision)
 
-    def account(self, report: Report, decision: Decision | None, *, completed: bool) -> Report:
+    def account(
+        self, report: Report, decision: Decision | None, *, completed: bool, workload: str | None = None
+    ) -> Report:
         """The report with its economics; a completed call becomes evidence."""
         arm = _arm(report, decision)
         if arm is None:
@@ -100,8 +113,8 @@ class Economist:
         extra = money_added(report, self._prices)
         if completed and self.options.watches and tokens:
             for who, seconds in measured.items():
-                self._learn(self._key(report.model, who), arm, tokens, seconds, extra)
-        economics = self._economics(report, decision, arm, tokens, measured, extra)
+                self._learn(self._key(report.model, who, workload), arm, tokens, seconds, extra)
+        economics = self._economics(report, decision, arm, tokens, measured, extra, workload)
         return report.model_copy(update={"economics": economics})
 
     def _learn(self, key: str, arm: Arm, tokens: int, seconds: float, extra: float | None) -> None:
@@ -121,6 +134,7 @@ class Economist:
         tokens: int | None,
         measured: Mapping[str, float],
         extra: float | None,
+        workload: str | None,
     ) -> Economics:
         found = Economics(
             gate=self.options.gate,
@@ -132,7 +146,7 @@ class Economist:
         who = next(iter(measured))
         evidence: Mapping[Arm, Evidence] = {}
         if self.options.watches:
-            who, evidence = self._evidence(report.model, measured)
+            who, evidence = self._evidence(report.model, measured, workload)
         sent, without = (evidence.get(each, Evidence()) for each in ARMS)
         update: dict[str, Any] = {"calls_sent": sent.calls, "calls_without": without.calls}
         if without.calls >= ENOUGH and sent.calls >= ENOUGH:
@@ -145,20 +159,22 @@ class Economist:
             update["seconds_saved"] = Estimate(mean=reported)
         return found.model_copy(update=update)
 
-    def _evidence(self, model: str | None, measures: Iterable[str]) -> tuple[str, Mapping[Arm, Evidence]]:
+    def _evidence(
+        self, model: str | None, measures: Iterable[str], workload: str | None
+    ) -> tuple[str, Mapping[Arm, Evidence]]:
         """Who measured, and the evidence: the first of `measures` that has enough of both kinds of call, or
         the last one."""
         now, half_life = self._clock(), self.options.half_life_days
         found: Mapping[Arm, Evidence] = {}
         who = ""
         for who in measures:
-            found = self._store.read(self._key(model, who), now, half_life)
+            found = self._store.read(self._key(model, who, workload), now, half_life)
             if all(arm in found and found[arm].calls >= ENOUGH for arm in ARMS):
                 break
         return who, found
 
-    def _key(self, model: str | None, who: str) -> str:
-        return json.dumps([self._target, model, self._workload, who], ensure_ascii=False)
+    def _key(self, model: str | None, who: str, workload: str | None) -> str:
+        return json.dumps([self._target, model, self.workload(workload), who], ensure_ascii=False)
 
 
 def _arm(report: Report, decision: Decision | None) -> Arm | None:

@@ -19,6 +19,7 @@ from starlette.types import Message, Receive, Scope, Send
 from specclient import tracing
 from specclient.core import drive
 from specclient.core.flow import Flow
+from specclient.economics.workload import checked
 from specclient.errors import SpecclientError
 from specclient.gateway.answers import Problem, json_response, problem_of, with_report
 from specclient.gateway.guard import too_large
@@ -27,6 +28,9 @@ from specclient.gateway.reply import DONE, Reply
 from specclient.gateway.settings import ServeSettings
 from specclient.gateway.targets import Targets, Unknown
 from specclient.report import Report
+
+WORKLOAD_HEADER = "x-specclient-workload"
+"""The kind of call, from clients that have no other way to say it; it goes no further."""
 
 log = logging.getLogger("specclient.gateway")
 
@@ -120,7 +124,10 @@ class Completions:
         if served.target.infer_prediction and request.get("prediction") is None:
             prediction = inferred_prediction(request)
         options = replace(
-            served.client.defaults, adapter="gateway", idempotency_key=headers.get("idempotency-key")
+            served.client.defaults,
+            adapter="gateway",
+            idempotency_key=headers.get("idempotency-key"),
+            workload=_workload(headers),
         )
         return _GatewayFlow(
             request,
@@ -130,6 +137,14 @@ class Completions:
             options=options,
             tracing_options=self._tracing,
         )
+
+
+def _workload(headers: Mapping[str, str]) -> str | None:
+    name = headers.get(WORKLOAD_HEADER) or None
+    try:
+        return checked(name)
+    except ValueError as error:
+        raise Refused(Problem(400, f"Header {WORKLOAD_HEADER}: {error}")) from None
 
 
 class _GatewayFlow(Flow):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import MutableMapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
@@ -13,6 +14,7 @@ from specclient import tracing
 from specclient.core.plan import Plan
 from specclient.core.shaping import LENGTH_KEYS
 from specclient.core.timeline import Timeline
+from specclient.economics.account import Economist
 from specclient.economics.gate import Decision
 from specclient.middleware import context, pending
 from specclient.middleware.account import Answer, Tried, report_on
@@ -28,6 +30,19 @@ if TYPE_CHECKING:
 log = logging.getLogger("specclient.middleware")
 
 
+@dataclass(frozen=True, slots=True)
+class Weighing:
+    """What the gate decided on a call, and who keeps its account."""
+
+    economist: Economist
+    decision: Decision | None = None
+    workload: str | None = None
+
+    def account(self, report: Report, *, completed: bool) -> Report:
+        """The report with its economics."""
+        return self.economist.account(report, self.decision, completed=completed, workload=self.workload)
+
+
 class WrappedCall:
     """What is known of a call, and the listener of its stream. `end` is its one way out."""
 
@@ -39,7 +54,7 @@ class WrappedCall:
         asked: dict[str, Any],
         content: bytes,
         retries: int | None,
-        decision: Decision | None = None,
+        weighing: Weighing,
     ) -> None:
         self.settings = settings
         self.known = known
@@ -49,7 +64,7 @@ class WrappedCall:
         self.extensions: MutableMapping[str, Any] | None = None
         """Those of the response that the SDK holds: the report is put there for objects without room."""
         self.report: Report | None = None
-        self._decision = decision
+        self._weighing = weighing
         self._asked = asked
         self._content = content
         self._downgraded = False
@@ -61,7 +76,10 @@ class WrappedCall:
         self._hides_usage = "include_usage" in plan.hidden
         self._settled = False
         self.trace = tracing.start_call(
-            settings.call_start(known, plan, asked, self.timeline), settings.tracing
+            settings.call_start(
+                known, plan, asked, self.timeline, weighing.economist.workload(weighing.workload)
+            ),
+            settings.tracing,
         )
 
     # The way out ---------------------------------------------------------------------------------
@@ -241,8 +259,7 @@ class WrappedCall:
             name = self.settings.target_name(self.known)
             answer.request_id = answer.request_id or self.trace.request_id
             report = report_on(name, self.plan, self.timeline, self._tried, answer, reading, self.streamed)
-            if (economist := self.settings.economist) is not None:
-                report = economist.account(report, self._decision, completed=outcome == "completed")
+            report = self._weighing.account(report, completed=outcome == "completed")
             self.report = report
             if report.changed:
                 log.info("%s: changed: %s", name, ", ".join(report.changed))

@@ -82,7 +82,12 @@ class Local:
         return flow
 
     def _target(self, config: Config) -> Target:
-        fields = self.settings.options.engine
+        options = self.settings.options
+        if options.target is not None and options.target.provider == LOCAL:
+            return options.target
+        fields = {**options.engine, "economics": options.economics, "prices": options.prices}
+        if options.target is not None:
+            fields |= {"economics": None, "prices": None}  # they are the other target's
         if LOCAL in config.targets:
             return resolve_target(LOCAL, config=config, **fields)
         return resolve_target(provider=LOCAL, config=config, **fields)

@@ -17,8 +17,10 @@ from specclient.core.learned import Learned
 from specclient.core.plan import Plan, Policy, build_plan
 from specclient.core.timeline import Timeline
 from specclient.economics.account import Economist
+from specclient.economics.options import EconomicsOptions
+from specclient.economics.workload import current_workload
 from specclient.middleware import pending
-from specclient.middleware.call import WrappedCall
+from specclient.middleware.call import Weighing, WrappedCall
 from specclient.middleware.context import current_prediction
 from specclient.middleware.endpoints import LOCAL, Address, address_of
 from specclient.middleware.known import Known
@@ -42,6 +44,8 @@ class Options:
     strict: bool = False
     overrides: Mapping[str, Any] = field(default_factory=dict)
     engine: Mapping[str, Any] = field(default_factory=dict)
+    economics: EconomicsOptions | None = None
+    prices: Mapping[str, float] | None = None
 
 
 class Settings:
@@ -61,7 +65,7 @@ class Settings:
         self.learned = learned
         self.max_retries = max_retries
         self.strict = options.strict
-        self.economist = None if options.target is None else Economist.of(options.target)
+        self._economists: dict[str, Economist] = {}
         # As text, because facts are looked up by what determines them.
         self._overrides = (
             json.dumps(options.overrides, sort_keys=True, default=str) if options.overrides else ""
@@ -106,11 +110,17 @@ class Settings:
         )
         if plan.reroute_local:
             return Local(asked, plan.prediction, address.api, self, family, read_limit, plan.reasons)
-        decision = None
-        if self.economist is not None:
-            considered = self.economist.consider(plan)
-            plan, decision = considered.plan, considered.decision
-        return WrappedCall(self, known, plan, asked, request.content, retries, decision)
+        economist, workload = self._economist(known), current_workload()
+        considered = economist.consider(plan, workload)
+        return WrappedCall(
+            self,
+            known,
+            considered.plan,
+            asked,
+            request.content,
+            retries,
+            Weighing(economist, considered.decision, workload),
+        )
 
     def plan_after_refusal(self, plan: Plan, status: int, error: object) -> Plan | None:
         """The plan without what this error refuses, if that is the prediction, a report or the
@@ -133,7 +143,12 @@ class Settings:
         return plan.without_prediction(reason)
 
     def call_start(
-        self, known: Known, plan: Plan, asked: Mapping[str, Any], timeline: Timeline
+        self,
+        known: Known,
+        plan: Plan,
+        asked: Mapping[str, Any],
+        timeline: Timeline,
+        workload: str | None,
     ) -> tracing.CallStart:
         """What is traced at the start."""
         return tracing.CallStart(
@@ -147,7 +162,7 @@ class Settings:
             capability=known.capability,
             adapter="wrap",
             target=self.target_name(known),
-            workload=self.options.target.tags.get("workload") if self.options.target else None,
+            workload=workload,
             prediction_chars=len(plan.prediction.text) if plan.prediction is not None else None,
             prediction_tokens=plan.prediction_tokens,
             timeline=timeline,
@@ -158,6 +173,20 @@ class Settings:
         if self.options.target is not None:
             return self.options.target.name
         return known.host or known.facts.provider
+
+    def _economist(self, known: Known) -> Economist:
+        """The one of the configured target, else of the endpoint that the request goes to."""
+        options = self.options
+        name = known.facts.url if options.target is None else Economist.name_of(options.target)
+        if name not in self._economists:
+            tags = {} if options.target is None else options.target.tags
+            self._economists[name] = Economist(
+                name,
+                options.economics or EconomicsOptions(),
+                options.prices or {},
+                workload=tags.get("workload"),
+            )
+        return self._economists[name]
 
     def _known(self, address: Address, model: str | None) -> Known:
         options = self.options

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, TypeVar
 
+from pydantic import ValidationError
+
 from specclient.config import Target, resolve_target
 from specclient.core.learned import Learned
 from specclient.core.plan import Policy
+from specclient.economics.options import EconomicsOptions
 from specclient.errors import ConfigError
 from specclient.middleware.clients import http_clients
 from specclient.middleware.families import Family
@@ -31,6 +34,8 @@ def wrap(
     overrides: Mapping[str, Any] | None = None,
     strict: bool = False,
     tracing: TracingOptions = DEFAULT_OPTIONS,
+    economics: EconomicsOptions | Mapping[str, Any] | None = None,
+    prices: Mapping[str, float] | None = None,
     engine: Any = None,
     **local: Any,
 ) -> Sdk:
@@ -44,6 +49,8 @@ def wrap(
     a server of your own), `target` takes both, and the policy, from the configuration. `on_unsupported`
     says what becomes of a prediction that the endpoint does not document, `put_in_prompt` allows adding it
     to the messages of a server that drafts from them; `overrides` correct the facts about the endpoint.
+    `economics` and `prices` are the tables of a target of these names: whether predictions are weighed and
+    withheld by evidence, and what tokens cost; evidence is kept for each endpoint, model and workload.
     With `strict`, a fault inside specclient is an error instead of a call without it.
     A client with `base_url="local://"` is answered in this process, by the engine of the model that the
     request names; `engine` is a loaded one, `local` takes `dtype`, `device`, `draft_model`, `max_context`.
@@ -51,7 +58,8 @@ def wrap(
     Raises TypeError for an object that is no such client, and ConfigError if it is wrapped already with
     other options.
     """
-    chosen = _options(target, provider, on_unsupported, put_in_prompt, overrides, strict, local)
+    weighed = {"economics": _economics(economics), "prices": prices}
+    chosen = _options(target, provider, on_unsupported, put_in_prompt, overrides, strict, weighed, local)
     found = http_clients(sdk)
     for _, client in found:
         existing = _settings_of(client)
@@ -85,6 +93,7 @@ def _options(
     put_in_prompt: bool | None,
     overrides: Mapping[str, Any] | None,
     strict: bool,
+    weighed: Mapping[str, Any],
     local: Mapping[str, Any],
 ) -> Options:
     unknown = sorted(set(local) - {"dtype", "device", "draft_model", "max_context", "use_corpus"})
@@ -92,7 +101,7 @@ def _options(
         raise TypeError(f"wrap() has no argument {unknown[0]!r}.")
     if target is not None and provider is not None:
         raise ConfigError("wrap() takes target= or provider=, not both: a target has its provider.")
-    configured: Target | None = resolve_target(target, **local) if target is not None else None
+    configured: Target | None = resolve_target(target, **weighed, **local) if target is not None else None
     if local.get("use_corpus") or (configured is not None and configured.use_corpus):
         where = "the arguments" if configured is None else f"target {configured.name!r}"
         raise ConfigError(
@@ -112,7 +121,20 @@ def _options(
         strict=strict,
         overrides=dict(overrides or {}),
         engine={name: value for name, value in local.items() if name != "use_corpus"},
+        economics=weighed["economics"] if configured is None else configured.economics,
+        prices=weighed["prices"] if configured is None else configured.prices,
     )
+
+
+def _economics(given: EconomicsOptions | Mapping[str, Any] | None) -> EconomicsOptions | None:
+    if given is None or isinstance(given, EconomicsOptions):
+        return given
+    try:
+        return EconomicsOptions.model_validate(dict(given))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(("economics", *map(str, first["loc"])))
+        raise ConfigError(f"argument: {where}: {first['msg'][:1].lower()}{first['msg'][1:]}.") from None
 
 
 def _put_around(client: Any, family: Family, settings: Settings) -> None:

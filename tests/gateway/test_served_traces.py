@@ -100,3 +100,20 @@ def _finished(exporter: Any, count: int) -> Any:
             break
         time.sleep(0.01)
     return exporter.get_finished_spans()
+
+
+def test_a_client_names_the_workload_by_a_header(
+    start: Callable[..., Running], upstream: ScriptedServer, exporter: Any, tracing: TracingOptions
+) -> None:
+    gateway = start(tracing=tracing)
+    upstream.play(scripted.reply(scripted.completion("x")))
+    body = {"model": "plain", "messages": [{"role": "user", "content": "x"}]}
+    named = {"x-specclient-workload": "edits"}
+    gateway.client.post("/chat/completions", json=body, headers=named).raise_for_status()
+    refused = gateway.client.post(
+        "/chat/completions", json=body, headers={"x-specclient-workload": "x" * 101}
+    )
+    (call,) = (span for span in exporter.get_finished_spans() if span.name == "chat some-model")
+    assert call.attributes["specclient.workload"] == "edits"
+    assert "x-specclient-workload" not in upstream.requests[0].headers
+    assert refused.status_code == 400
