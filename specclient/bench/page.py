@@ -8,7 +8,7 @@ from typing import Any
 
 from specclient.bench.stats import Estimate
 from specclient.bench.summary import Group
-from specclient.bench.words import ROWS, about_rows, group_title, speculation_text
+from specclient.bench.words import about_rows, group_title, rows, speculation_text
 
 _COLOURS = {"queue": "#9aa0a6", "prefill": "#e8a33d", "decode": "#2f7ed8"}
 _VERDICTS = {"use it": "#1e8e3e", "do not": "#c5221f", "not enough evidence": "#80868b"}
@@ -45,11 +45,11 @@ def page(groups: Sequence[Group], about: Mapping[str, Any]) -> str:
 
 
 def _section(group: Group) -> str:
-    rows = []
-    for row in ROWS:
+    lines = []
+    for row in rows(group):
         without, predicted, ratio = row.cells(group)
         cells = "".join(f"<td>{escape(text)}</td>" for text in (without, predicted, ratio))
-        rows.append(f"<tr><td>{escape(row.label)}</td>{cells}</tr>")
+        lines.append(f"<tr><td>{escape(row.label)}</td>{cells}</tr>")
     told = "".join(f"<tr><td>{escape(k)}</td><td>{escape(v)}</td></tr>" for k, v in speculation_text(group))
     gaps = "".join(f"<li>{escape(gap)}</li>" for gap in group.not_measured)
     colour = _VERDICTS[group.decision]
@@ -57,7 +57,7 @@ def _section(group: Group) -> str:
         f"<h2>{escape(group_title(group))}</h2>"
         f'<p><span class="verdict" style="background:{colour}">{escape(group.decision)}</span> '
         f"{escape(group.because)}</p>"
-        f"<table><tr><th></th><th>without</th><th>with</th><th>gain</th></tr>{''.join(rows)}</table>"
+        f"<table><tr><th></th><th>without</th><th>with</th><th>gain</th></tr>{''.join(lines)}</table>"
         f'<table class="facts">{told}</table>'
         f'<div class="small">Not measured:<ul>{gaps}</ul></div>'
     )

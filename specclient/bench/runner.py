@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 from specclient.bench.meters import Meters
 from specclient.bench.schedule import Block, Trial
 from specclient.bench.store import Sample, Store
-from specclient.errors import APIError, ConfigError
+from specclient.errors import (
+    APIConnectionError,
+    APIError,
+    AuthenticationError,
+    ConfigError,
+    NotFoundError,
+    PermissionDeniedError,
+)
 
 if TYPE_CHECKING:
     from specclient.client import AsyncClient
@@ -20,6 +27,10 @@ if TYPE_CHECKING:
 
 OnBlock = Callable[[int, Block], None]
 """Called with the number of trials that are done and the block that begins."""
+
+
+_HOPELESS = (APIConnectionError, AuthenticationError, PermissionDeniedError, NotFoundError)
+"""What the first call may meet that no other call will fare better with."""
 
 
 @dataclass(slots=True)
@@ -32,15 +43,26 @@ class Runner:
     on_block: OnBlock = lambda _done, _block: None
 
     async def run(self, blocks: Sequence[Block]) -> None:
-        """Run every block that is not in the store yet. An interruption loses at most one block."""
+        """Run every block that is not in the store yet. An interruption loses at most one block.
+
+        Raises APIError where the target is out of reach, or lets nobody in, at the first call.
+        """
         waiting = [block for block in blocks if not self._done(block)]
         if waiting:
             # What is loaded, compiled or connected at the first call is not what is measured.
-            await self._trial(waiting[0].trials[0])
+            await self._warm_up(waiting[0].trials[0])
         for block in blocks:
             self.on_block(len(self.store.samples), block)
             if not self._done(block):
                 self.store.add(await self._block(block))
+
+    async def _warm_up(self, trial: Trial) -> None:
+        try:
+            await self._answer(trial, _sample(trial))
+        except _HOPELESS:
+            raise
+        except APIError:
+            pass  # it is measured again, and counted then
 
     def _done(self, block: Block) -> bool:
         return all(trial.key in self.store.samples for trial in block.trials)
@@ -58,14 +80,7 @@ class Runner:
         ]
 
     async def _trial(self, trial: Trial) -> Sample:
-        sample = Sample(
-            key=trial.key,
-            workload=trial.case.workload,
-            case=trial.case.name,
-            arm=trial.arm,
-            clients=trial.clients,
-            repeat=trial.repeat,
-        )
+        sample = _sample(trial)
         try:
             return await self._answer(trial, sample)
         except ConfigError:
@@ -98,6 +113,17 @@ class Runner:
         return request
 
 
+def _sample(trial: Trial) -> Sample:
+    return Sample(
+        key=trial.key,
+        workload=trial.case.workload,
+        case=trial.case.name,
+        arm=trial.arm,
+        clients=trial.clients,
+        repeat=trial.repeat,
+    )
+
+
 def _with_report(sample: Sample, report: Report) -> Sample:
     prediction, speculation, timing = report.prediction, report.speculation, report.timing
     phases = (timing.queue, timing.prefill, timing.decode)
@@ -115,6 +141,7 @@ def _with_report(sample: Sample, report: Report) -> Sample:
         drafted=speculation.draft_tokens if speculation else None,
         accepted_draft=speculation.accepted_draft_tokens if speculation else None,
         forward_passes=speculation.forward_passes if speculation else None,
+        acceptance_length=speculation.mean_acceptance_length if speculation else None,
         draft_seconds=speculation.draft_seconds if speculation else None,
         verify_seconds=speculation.verify_seconds if speculation else None,
         outcome=prediction.outcome,

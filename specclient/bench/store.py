@@ -46,6 +46,7 @@ class Sample:
     drafted: int | None = None
     accepted_draft: int | None = None
     forward_passes: int | None = None
+    acceptance_length: float | None = None
     draft_seconds: float | None = None
     verify_seconds: float | None = None
     extra_billed: int | None = None
@@ -57,6 +58,9 @@ class Sample:
     block_seconds: float | None = None
     block_tokens: int | None = None
     joules: float | None = None
+
+
+_FIELDS = {field.name for field in fields(Sample)}
 
 
 class Store:
@@ -71,28 +75,37 @@ class Store:
             self._read()
 
     def _read(self) -> None:
-        lines = self.path.read_text("utf-8").split("\n")
         try:
-            head = json.loads(lines[0])
-        except ValueError:
-            raise ConfigError(f"{self.path} is not a results file: name another one (--out).") from None
-        if not isinstance(head, dict) or head.get("specclient_bench") != _VERSION:
-            raise ConfigError(f"{self.path} is not a results file of this version: name another one (--out).")
-        if head["about"]["fingerprint"] != self.about["fingerprint"]:
+            text = self.path.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(
+                f"{self.path} cannot be read ({type(error).__name__}): name another file."
+            ) from None
+        if not text:
+            return  # it was interrupted before it had measured anything
+        first, *lines = text.split("\n")
+        about = self._about(first)
+        if about["fingerprint"] != self.about["fingerprint"]:
             raise ConfigError(
                 f"{self.path} holds another measurement (requests, target, clients, repeats or seed differ): "
                 f"name another file (--out)."
             )
-        self.about = head["about"]
-        known = {field.name for field in fields(Sample)}
-        for line in lines[1:]:
-            try:
-                value = json.loads(line)
-            except ValueError:
-                continue  # the line that an interruption cut off
-            value["reasons"] = tuple(value.get("reasons", ()))
-            sample = Sample(**{name: value[name] for name in known & value.keys()})
+        self.about = about
+        for sample in filter(None, map(_sample, lines)):
             self.samples[sample.key] = sample
+        # What failed is tried again: the reason may be gone.
+        self.samples = {key: sample for key, sample in self.samples.items() if sample.error is None}
+
+    def _about(self, line: str) -> dict[str, Any]:
+        try:
+            head = json.loads(line)
+            about, version = head["about"], head["specclient_bench"]
+            _ = about["fingerprint"]
+        except (ValueError, KeyError, TypeError):
+            raise ConfigError(f"{self.path} is not a results file: name another one (--out).") from None
+        if version != _VERSION:
+            raise ConfigError(f"{self.path} is not a results file of this version: name another one (--out).")
+        return dict(about)
 
     def add(self, samples: Sequence[Sample]) -> None:
         """Append samples and have them on the disk before returning."""
@@ -108,10 +121,11 @@ class Store:
 
     def _open(self) -> TextIO:
         if self._file is None:
-            fresh = not self.path.exists()
+            fresh = not self.path.exists() or self.path.stat().st_size == 0
             self._file = self.path.open("a", encoding="utf-8")
             if fresh:
                 self._file.write(json.dumps({"specclient_bench": _VERSION, "about": self.about}) + "\n")
+                self._file.flush()
             else:
                 self._file.write("\n")  # ends a line that an interruption cut off
         return self._file
@@ -121,6 +135,16 @@ class Store:
         if self._file is not None:
             self._file.close()
         self._file = None
+
+
+def _sample(line: str) -> Sample | None:
+    """The sample of a line; None for a line that an interruption cut off."""
+    try:
+        value = json.loads(line)
+        value["reasons"] = tuple(value.get("reasons") or ())
+        return Sample(**{name: value[name] for name in _FIELDS & value.keys()})
+    except (ValueError, TypeError, AttributeError):
+        return None
 
 
 def fingerprint(cases: Sequence[Case], settings: Mapping[str, Any]) -> str:

@@ -31,6 +31,7 @@ class ArmFigures:
     first_content: Estimate | None
     queue: Estimate | None
     prefill: Estimate | None
+    cached: Estimate | None
     decode: Estimate | None
     per_token: Estimate | None
     draft: Estimate | None
@@ -61,10 +62,14 @@ class Group:
     decode_gain: Estimate | None
     """Seconds a token of decoding: the criterion of the round. Above 1, a validated token is cheaper."""
     acceptance_rate: float | None
+    draft_acceptance: float | None
+    """Of the tokens that the endpoint drafted from whatever it drafts from."""
     acceptance_length: Estimate | None
     extra_billed: Estimate | None
     identical: float | None
     """Share of the pairs whose answers are the same."""
+    prompts_differ: bool
+    """The known text was added to the prompts of one arm."""
     outcomes: tuple[str, ...]
     decision: Decision
     because: str
@@ -85,7 +90,14 @@ def _group(workload: str, clients: int, samples: Sequence[Sample], seed: int) ->
     gain = _ratio(pairs, lambda sample: sample.total, seed)
     outcomes = tuple(sorted({sample.outcome for sample in predicted if sample.outcome}))
     cases = len({one.case for one, _ in pairs})
-    decision, because = _decide(gain, pairs=len(pairs), cases=cases, outcomes=outcomes)
+    reasons = [sample.reasons for _, sample in pairs]
+    decision, because = _decide(
+        gain,
+        pairs=len(pairs),
+        cases=cases,
+        outcomes=outcomes,
+        same=bool(reasons) and all("in_prompt" in codes for codes in reasons),
+    )
     figures = _figures([s for s in samples if s.arm == "without"], seed), _figures(predicted, seed)
     same = [one.digest == two.digest for one, two in pairs]
     group = Group(
@@ -98,14 +110,16 @@ def _group(workload: str, clients: int, samples: Sequence[Sample], seed: int) ->
         gain=gain,
         decode_gain=_ratio(pairs, per_token, seed),
         acceptance_rate=_acceptance(predicted),
+        draft_acceptance=_draft_acceptance(predicted),
         acceptance_length=_estimate(predicted, _acceptance_length, seed),
         extra_billed=_estimate(predicted, lambda sample: sample.extra_billed, seed),
         identical=sum(same) / len(same) if same else None,
+        prompts_differ=any("put_in_prompt" in codes for codes in reasons),
         outcomes=outcomes,
         decision=decision,
         because=because,
     )
-    return _with_gaps(group)
+    return _with_gaps(group, drafts_always=any(one.drafted for one, _ in pairs))
 
 
 def _pairs(samples: Sequence[Sample]) -> list[tuple[Sample, Sample]]:
@@ -139,15 +153,21 @@ def _overhead(sample: Sample) -> float | None:
 
 
 def _acceptance_length(sample: Sample) -> float | None:
-    """Tokens a decoding pass; the first token is the prefill's."""
+    """Tokens a decoding pass (the first token is the prefill's), else as the endpoint reckons it."""
     if not sample.forward_passes or not sample.completion_tokens:
-        return None
+        return sample.acceptance_length
     return (sample.completion_tokens - 1) / sample.forward_passes
 
 
 def _acceptance(samples: Sequence[Sample]) -> float | None:
     told = [(s.accepted, s.rejected) for s in samples if s.accepted is not None and s.rejected is not None]
     total = sum(accepted + rejected for accepted, rejected in told)
+    return sum(accepted for accepted, _ in told) / total if total else None
+
+
+def _draft_acceptance(samples: Sequence[Sample]) -> float | None:
+    told = [(s.accepted_draft, s.drafted) for s in samples if s.accepted_draft is not None and s.drafted]
+    total = sum(drafted for _, drafted in told)
     return sum(accepted for accepted, _ in told) / total if total else None
 
 
@@ -160,6 +180,7 @@ def _figures(samples: Sequence[Sample], seed: int) -> ArmFigures:
         first_content=_estimate(ended, lambda sample: sample.first_content, seed),
         queue=_estimate(ended, lambda sample: sample.queue, seed),
         prefill=_estimate(ended, lambda sample: sample.prefill, seed),
+        cached=_estimate(ended, lambda sample: sample.cached_tokens, seed),
         decode=_estimate(ended, lambda sample: sample.decode, seed),
         per_token=_estimate(ended, per_token, seed),
         draft=_estimate(ended, lambda s: _per_token(s, s.draft_seconds), seed),
@@ -198,12 +219,18 @@ def _ratio(
 
 
 def _decide(
-    gain: Estimate | None, *, pairs: int, cases: int, outcomes: Sequence[str]
+    gain: Estimate | None, *, pairs: int, cases: int, outcomes: Sequence[str], same: bool
 ) -> tuple[Decision, str]:
     if gain is None:
         return "not enough evidence", "no pair of calls came to its end"
     if outcomes == ("withheld",):
         return "not enough evidence", "the endpoint cannot take the prediction: both arms were the same"
+    if same:
+        return (
+            "not enough evidence",
+            "the prompts hold the known text already, which is where this server drafts from: both arms were "
+            "the same",
+        )
     if gain.low is None or gain.high is None or pairs < FEWEST_PAIRS or cases < FEWEST_CASES:
         return "not enough evidence", f"{pairs} pairs of {cases} cases are too few"
     interval = f"{gain.low:.2f} to {gain.high:.2f} times as fast, with 95 % confidence"
@@ -214,7 +241,7 @@ def _decide(
     return "not enough evidence", interval
 
 
-def _with_gaps(group: Group) -> Group:
+def _with_gaps(group: Group, *, drafts_always: bool) -> Group:
     """The group with what could not be measured in it, in words."""
     missing = [
         name
@@ -222,6 +249,8 @@ def _with_gaps(group: Group) -> Group:
         if getattr(group.predicted, name) is None or getattr(group.without, name) is None
     ]
     gaps = [f"{name}: the endpoint does not report it" for name in missing]
+    if drafts_always:
+        gaps.append("plain decoding: the endpoint drafts in both arms, and no request can turn that off")
     if group.acceptance_rate is None:
         gaps.append("acceptance rate: no counters of the prediction were reported")
     if group.acceptance_length is None:

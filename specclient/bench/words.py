@@ -8,19 +8,23 @@ from typing import Any
 
 from specclient.bench.stats import Estimate
 from specclient.bench.summary import Group
+from specclient.tracing.picture import seconds_text
 
 NOT_REPORTED = "not reported"
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure of both arms. `unit` follows the number; `gain` names the group's ratio, if there is one."""
+    """One figure of both arms: seconds, or what `unit` says. `gain` names the group's ratio, if any."""
 
     label: str
     name: str
-    unit: str
-    scale: float = 1.0
+    unit: str = ""
     gain: str = ""
+
+    def told(self, group: Group) -> bool:
+        """Whether there is anything to show; what nobody reported is listed elsewhere."""
+        return any(getattr(arm, self.name) is not None for arm in (group.without, group.predicted))
 
     def cells(self, group: Group) -> tuple[str, str, str]:
         """(without, with, gain) as text."""
@@ -29,22 +33,30 @@ class Row:
         return one, two, gain_text(getattr(group, self.gain)) if self.gain else ""
 
     def _text(self, value: Estimate | None) -> str:
-        return NOT_REPORTED if value is None else f"{number(value.value * self.scale)} {self.unit}"
+        if value is None:
+            return NOT_REPORTED
+        return f"{number(value.value)} {self.unit}" if self.unit else seconds_text(value.value)
 
 
 ROWS = (
-    Row("whole call", "total", "s", gain="gain"),
-    Row("first content after", "first_content", "s"),
-    Row("queue", "queue", "s"),
-    Row("prefill", "prefill", "s"),
-    Row("decode", "decode", "s"),
-    Row("a validated token", "per_token", "ms", 1000.0, gain="decode_gain"),
-    Row("  of that draft", "draft", "ms", 1000.0),
-    Row("  verification", "verify", "ms", 1000.0),
-    Row("  overhead", "overhead", "ms", 1000.0),
+    Row("whole call", "total", gain="gain"),
+    Row("first content after", "first_content"),
+    Row("queue", "queue"),
+    Row("prefill", "prefill"),
+    Row("  prompt from a cache", "cached", "tokens"),
+    Row("decode", "decode"),
+    Row("a validated token", "per_token", gain="decode_gain"),
+    Row("  of that draft", "draft"),
+    Row("  verification", "verify"),
+    Row("  overhead", "overhead"),
     Row("throughput", "throughput", "tokens/s"),
     Row("energy a token", "joules_per_token", "J"),
 )
+
+
+def rows(group: Group) -> Iterator[Row]:
+    """The figures that somebody reported for one of the arms."""
+    return (row for row in ROWS if row.told(group))
 
 
 def group_title(group: Group) -> str:
@@ -68,12 +80,15 @@ def speculation_text(group: Group) -> Iterator[tuple[str, str]]:
         yield "prediction", ", ".join(group.outcomes)
     if group.acceptance_rate is not None:
         yield "accepted", f"{group.acceptance_rate:.0%} of the predicted tokens that were tried"
+    elif group.draft_acceptance is not None:
+        yield "accepted", f"{group.draft_acceptance:.0%} of the tokens that the endpoint drafted"
     if group.acceptance_length is not None:
         yield "acceptance length", f"{number(group.acceptance_length.value)} tokens a pass"
     if group.extra_billed is not None:
         yield "extra billed", f"{number(group.extra_billed.value)} tokens a call"
     if group.identical is not None:
-        yield "same answer", f"{group.identical:.0%} of the pairs"
+        why = " (the known text was added to one of the prompts)" if group.prompts_differ else ""
+        yield "same answer", f"{group.identical:.0%} of the pairs{why}"
     failed = group.without.failed + group.predicted.failed
     if failed:
         yield "failed", f"{failed} calls"

@@ -220,7 +220,7 @@ def _print(groups: list[Group], about: dict[str, Any]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from specclient.bench.words import ROWS, about_rows, group_title, speculation_text
+    from specclient.bench.words import about_rows, group_title, rows, speculation_text
 
     console = stdout()
     for name, value in about_rows(about):
@@ -230,7 +230,7 @@ def _print(groups: list[Group], about: dict[str, Any]) -> None:
         table.add_column("")
         for title in ("without", "with", "gain"):
             table.add_column(title, justify="right")
-        for row in ROWS:
+        for row in rows(group):
             table.add_row(row.label, *row.cells(group))
         console.print(table)
         for name, value in speculation_text(group):
