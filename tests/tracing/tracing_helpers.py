@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import HistogramDataPoint, InMemoryMetricReader, NumberDataPoint
@@ -11,7 +12,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from specclient.core.timeline import Timeline
-from specclient.tracing import TracingOptions
+from specclient.report import Phase, Report
+from specclient.tracing import CallStart, TracingOptions
 
 
 @dataclass
@@ -71,3 +73,47 @@ class Backend:
                 for metric in scope.metrics:
                     found[metric.name] = list(metric.data.data_points)
         return found
+
+
+class Reading:
+    """What an endpoint said of its time."""
+
+    queue = Phase(seconds=0.1, source="server")
+    prefill = Phase(seconds=0.2, source="server")
+    decode = Phase(seconds=0.6, source="derived")
+    time_to_first_token = Phase(seconds=0.3, source="server")
+    server_total = Phase(seconds=0.91, source="server")
+    ttft_includes_queue = True
+
+
+def stream(clock: Clock, timeline: Timeline) -> None:
+    """Role frame after 305 ms, content after 405 and 1005 ms."""
+    timeline.attempt_started()
+    clock.advance(5)
+    timeline.sent()
+    clock.advance(200)
+    timeline.headers()
+    clock.advance(100)
+    timeline.frame()
+    clock.advance(100)
+    timeline.frame()
+    timeline.content()
+    clock.advance(600)
+    timeline.frame()
+    timeline.content()
+    timeline.done()
+
+
+def report_of(timeline: Timeline, reading: Any = None, **rest: Any) -> Report:
+    return Report(
+        target="prod",
+        provider="fireworks",
+        model="m",
+        timing=timeline.timing(reading, streamed=True),
+        **rest,
+    )
+
+
+def start(timeline: Timeline, **rest: Any) -> CallStart:
+    given: dict[str, Any] = {"provider": "fireworks", "model": "m", "stream": True, "timeline": timeline}
+    return CallStart(**{**given, **rest})
