@@ -112,6 +112,8 @@ def _text_of(value: Mapping[str, Any]) -> str:
     content = value["content"]
     if content is None or isinstance(content, str):
         return content or ""
+    if not isinstance(content, list | tuple):
+        raise ConfigError(f"A prediction's content is text or a list of parts, not {type(content).__name__}.")
     texts = [
         part.get("text") if isinstance(part, Mapping) and part.get("type") == "text" else None
         for part in content

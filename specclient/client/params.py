@@ -8,6 +8,9 @@ from typing import Any, Literal, TypedDict
 
 from pydantic import BaseModel
 
+from specclient.core.asked import fault_in_count, fault_in_messages
+from specclient.errors import ConfigError
+
 
 class NotGiven:
     """Stands for an argument that was not given. None is a value: it is sent as JSON null."""
@@ -93,7 +96,8 @@ def build_request(
 ) -> dict[str, Any]:
     """The request: what was given, and `extra_body` over it.
 
-    Raises TypeError for a name that is no parameter, as a call of any function does.
+    Raises TypeError for a name that is no parameter, as a call of any function does, and ConfigError for
+    a value that no endpoint could take.
     """
     request: dict[str, Any] = {}
     for name, value in params.items():
@@ -103,9 +107,27 @@ def build_request(
             raise TypeError(_unexpected(name, known, method))
         request[name] = value
     if "messages" in request:
-        request["messages"] = [plain(message) for message in request["messages"]]
-    request.update(extra_body or {})
+        request["messages"] = _messages(request["messages"])
+    for name in ("n", "best_of"):
+        if (said := fault_in_count(name, request.get(name))) is not None:
+            raise ConfigError(said)
+    if not isinstance(request.get("model"), str | None):
+        raise ConfigError(f"model is the name of one, a string, not {type(request['model']).__name__}.")
+    if extra_body is not None:
+        if not isinstance(extra_body, Mapping):
+            raise ConfigError(f"extra_body is an object of fields, not {type(extra_body).__name__}.")
+        request.update(extra_body)
     return request
+
+
+def _messages(given: Any) -> list[Any]:
+    """Messages as dicts. Raises ConfigError, in one sentence, for what is none."""
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise ConfigError(str(fault_in_messages(given)))
+    messages = [plain(message) for message in given]
+    if (said := fault_in_messages(messages)) is not None:
+        raise ConfigError(said)
+    return messages
 
 
 def plain(message: Mapping[str, Any] | BaseModel) -> Any:

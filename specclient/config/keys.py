@@ -34,9 +34,9 @@ def api_key(
     The source that the target names (`api_key`, `api_key_env`, `api_key_file`, `api_key_command`; one of
     them) comes before the variables that its provider documents (`key_env`). Raises ConfigError when a
     named source has no key, or when the provider needs a key and there is none; a server of one's own
-    does not (`required` is false).
+    does not (`required` is false). An `api_key` that is blank is none.
     """
-    if target.api_key is not None:
+    if target.api_key is not None and target.api_key.get_secret_value().strip():
         return target.api_key
     where = f"target {target.name!r}"
     if target.api_key_env:

@@ -41,36 +41,30 @@ class Timeout(BaseModel):
         """A number (every limit but `total`), None (no limits), a table, a Timeout or an httpx Timeout."""
         if isinstance(value, Timeout):
             return value
-        if value is None or isinstance(value, int | float):
+        if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
             connect = value if value is None else min(float(value), 5.0)
-            return cls(
-                connect=connect,
-                write=value,
-                pool=value,
-                first_byte=value,
-                first_content=value,
-                content_idle=value,
-            )
+            return cls._checked({"connect": connect, "write": value, "pool": value, **_reading(value)})
         if isinstance(value, Mapping):
-            try:
-                return cls(**value)
-            except ValidationError as error:
-                first = error.errors(include_input=False, include_url=False)[0]
-                where = ".".join(map(str, first["loc"]))
-                raise ConfigError(f"timeout.{where}: {first['msg'].lower()}.") from None
+            return cls._checked(value)
         if not hasattr(value, "read"):
             raise ConfigError(
                 f"timeout is a number of seconds, None, a table or a Timeout, not {type(value).__name__}."
             )
-        read = value.read
-        return cls(
-            connect=value.connect,
-            write=value.write,
-            pool=value.pool,
-            first_byte=read,
-            first_content=read,
-            content_idle=read,
-        )
+        limits = {"connect": value.connect, "write": value.write, "pool": value.pool}
+        return cls._checked({**limits, **_reading(value.read)})
+
+    @classmethod
+    def _checked(cls, limits: Mapping[str, Any]) -> Timeout:
+        try:
+            return cls(**limits)
+        except ValidationError as error:
+            first = error.errors(include_input=False, include_url=False)[0]
+            where = ".".join(map(str, first["loc"]))
+            raise ConfigError(f"timeout.{where}: {first['msg'].lower()}.") from None
+
+
+def _reading(seconds: float | None) -> dict[str, float | None]:
+    return {"first_byte": seconds, "first_content": seconds, "content_idle": seconds}
 
 
 _PROXIES = ("http", "https", "socks5", "socks5h")

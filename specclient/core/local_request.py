@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from specclient.core.asked import fault_in_count, fault_in_messages, half_a_pair
 from specclient.core.plan import Plan
 from specclient.errors import BadRequestError
 
@@ -123,6 +124,8 @@ def _refuse(body: Mapping[str, Any]) -> None:
         if key not in _USED and key not in _WITHOUT_MEANING_HERE and value is not None:
             raise _bad(f"The embedded engine does not know the parameter {key!r}.", key)
     for key in ("n", "best_of"):
+        if (said := fault_in_count(key, body.get(key))) is not None:
+            raise _bad(said, key)
         if body.get(key) not in (None, 1):
             raise _bad(f"The embedded engine makes one answer a request; send it {body[key]} times.", key)
     form = body.get("response_format")
@@ -135,6 +138,9 @@ def _refuse(body: Mapping[str, Any]) -> None:
     for key in ("echo", "suffix"):
         if body.get(key):
             raise _bad(f"The embedded engine does not offer {key!r}.", key)
+    for key in ("messages", "prompt", "stop", "tools"):
+        if (said := half_a_pair({key: body.get(key)})) is not None:
+            raise _bad(said, key)
 
 
 def _prompt(body: Mapping[str, Any], engine: Any, *, chat: bool) -> Sequence[int]:
@@ -143,9 +149,11 @@ def _prompt(body: Mapping[str, Any], engine: Any, *, chat: bool) -> Sequence[int
     with translated():
         if chat:
             tools = None if body.get("tool_choice") == "none" else body.get("tools")
-            messages = _list_of_objects(body.get("messages"), "messages")
+            messages = body.get("messages")
+            if (said := fault_in_messages(messages)) is not None:
+                raise _bad(said, "messages")
             chat_ids: Sequence[int] = engine.chat_prompt(
-                [_message(message) for message in messages],
+                [_message(message) for message in messages or ()],
                 None if tools is None else _list_of_objects(tools, "tools"),
             )
             return chat_ids
@@ -167,10 +175,14 @@ def _list_of_objects(value: Any, name: str) -> list[Mapping[str, Any]]:
 
 
 def _message(message: Mapping[str, Any]) -> dict[str, Any]:
-    """Text parts become one text: chat templates of text models take strings."""
+    """Text parts become one text, and no content an empty one: chat templates of text models take strings."""
     content = message.get("content")
+    if content is None or isinstance(content, str):
+        return {**message, "content": content or ""}
     if not isinstance(content, list):
-        return dict(message)
+        raise _bad(
+            f"A message's content is text or a list of parts, not {type(content).__name__}.", "messages"
+        )
     texts = [
         part["text"]
         for part in content

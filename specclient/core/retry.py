@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from specclient.errors import APIConnectionError, APIError, APIStatusError, APITimeoutError
+from specclient.errors import APIConnectionError, APIError, APIStatusError, APITimeoutError, ConfigError
 
 RETRY_AFTER_CAP = 120.0
 _FIRST_WAIT, _LONGEST_WAIT, _JITTER = 0.5, 8.0, 0.25
@@ -55,9 +55,14 @@ def retryable(error: BaseException) -> bool:
 
 
 class Retries:
-    """The retries of one target within one call. `left` is the time that the call still has, if limited."""
+    """The retries of one target within one call. `left` is the time that the call still has, if limited.
+
+    Raises ConfigError for a number of retries that is none.
+    """
 
     def __init__(self, max_retries: int) -> None:
+        if type(max_retries) is not int or max_retries < 0:
+            raise ConfigError(f"max_retries is a whole number of at least 0, not {max_retries!r}.")
         self._max = max_retries
         self._state: Any = None
 

@@ -36,8 +36,16 @@ def test_nothing_is_sent_that_was_not_set(door: SyncDoor) -> None:
 
 def test_none_and_omitted_are_two_things(door: SyncDoor) -> None:
     door.server.play(reply(completion()))
-    door.create(temperature=None, top_p=specclient.NOT_GIVEN, seed=specclient.omit, stop=["x"], n=0)
-    assert sent(door) == {"model": "m", "messages": MESSAGES, "temperature": None, "stop": ["x"], "n": 0}
+    door.create(
+        temperature=None, top_p=specclient.NOT_GIVEN, seed=specclient.omit, stop=["x"], presence_penalty=0
+    )
+    assert sent(door) == {
+        "model": "m",
+        "messages": MESSAGES,
+        "temperature": None,
+        "stop": ["x"],
+        "presence_penalty": 0,
+    }
 
 
 def test_per_call_headers_query_and_body(door: SyncDoor) -> None:
