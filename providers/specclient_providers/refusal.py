@@ -1,8 +1,8 @@
 """Telling a live refusal of one request field from a refusal of anything else.
 
-A refusal counts only if the error *names the field*: in its `param`, in a validation `loc`, or in the
-error's own words about a field. A message that merely quotes the request (which may well hold the word)
-is the caller's error, and stays one.
+A refusal counts only if the error *names the field*: in its `param`, in a validation's location, or in
+the error's own words about a field (`wordings.py`). A message that merely quotes the request (which may
+well hold the word) is the caller's error, and stays one.
 """
 
 from __future__ import annotations
@@ -11,88 +11,44 @@ import ast
 import json
 import re
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from typing import Any
 
-PREDICTION_FIELDS = ("prediction", "speculation")
+from specclient_providers.wordings import PREDICTION_FIELDS, PREFIX, names
+
 _STATUSES = (400, 422)
-_MAX_DEPTH = 6
-_LITERAL_LIMIT = 20_000
+_MAX_DEPTH = 8
+_LITERAL_LIMIT = 300_000
+"""Characters of a Python repr that are read: servers quote the whole prediction that they refuse."""
 
-_KIND = r"(?:request\s+)?(?:argument|parameter|param|property|field|option|input|key|name)"
-_STRANGE = r"(?:unrecogni[sz]ed|unsupported|unknown|unexpected|invalid|extra|additional|disallowed|forbidden)"
-_NOT_ALLOWED = (
-    r"(?:not\s+(?:currently\s+|yet\s+)?"
-    r"(?:supported|allowed|permitted|available|enabled|recogni[sz]ed|valid|a valid)|should not (?:exist|be))"
+_PROXY = re.compile(
+    r"^(?:upstream|provider|received client error|the model returned the following errors?)\b[^{\[]*$", re.I
 )
-_WHERE = (
-    r"(?:\s+(?:supplied|passed|received|name|found|provided|specified|given)"
-    r"|\s+in (?:the )?(?:request|body|object|payload))*"
-)
-
-_PREFIX = re.compile(
-    r"^(?:[\w.]*(?:error|exception)\s*[:,]\s*|\d{3}\s+|(?:value error|bad request|invalid request|"
-    r"unprocessable entity|(?:schema |request )?validation(?: error| failed)?)\s*[:.,]\s*)+",
-    re.IGNORECASE,
-)
-_SAYS_SO = {
-    "a strange argument, then its name": (
-        rf"^(?:(?:the\s+)?(?:request|body|payload|input)\s+(?:body\s+)?(?:contains|has|includes)\s+(?:an?\s+)?)?"
-        rf"{_STRANGE}\s+(?:{_KIND}|value)s?(?:\(s\))?{_WHERE}\s*:?\s*FIELD(?!\s*,)"
-    ),
-    "the name, then that it is not allowed": (
-        rf"^(?:FIELD\s*:\s*)?(?:the\s+)?(?:{_KIND})?\s*:?\s*FIELD{_WHERE}\s*:?\s+(?:{_KIND}\s+)?"
-        rf"(?:(?:is|are|was)\s+)?(?:{_NOT_ALLOWED}|{_STRANGE})"
-    ),
-    "those that are not allowed, then the one": (
-        rf"^(?:the\s+)?following\s+{_KIND}s?\s+(?:is|are)\s+(?:{_NOT_ALLOWED}|{_STRANGE})[^:]*:\s*\[?FIELD(?!\s*,)"
-    ),
-    "what it must not hold": (
-        r"^(?:the\s+)?(?:input|request|body|payload)\s+(?:body\s+)?(?:should|must|may|can) ?not "
-        rf"(?:contain|include|have) (?:the\s+)?(?:{_KIND}\s+)?FIELD"
-    ),
-    "JSON schema": (r"additional propert(?:y|ies)[^()]*\(FIELD\s+(?:was|were) unexpected\)"),
-    "protobuf JSON (Google)": (
-        r"^(?:invalid json payload received\.\s+)?unknown name FIELD(?:\s+at\s+'[^']*')?\s*:\s*cannot find"
-    ),
-    "Go and serde decoders": (
-        r"^(?:json:\s*|failed to (?:parse|deserialize)[^:]*:\s*|[\w.]*:?\s*)?unknown field FIELD"
-    ),
-    "Go, of another type": r"^(?:json:\s*)?cannot unmarshal \w+ into go struct field [\w.]*\.FIELD",
-    "pydantic, as a report": r"^1 validation error for [\w.]+\s+(?:body\.)?FIELD\s+extra inputs",
-    "the name, a colon, and that it is strange": (
-        rf"^(?:body\.)?FIELD\s*:\s*(?:{_STRANGE}\s+(?:{_KIND}|inputs|fields)\s*(?:are )?(?:{_NOT_ALLOWED})?)"
-    ),
-    "pydantic, the name last": (
-        rf"^extra (?:inputs|fields) (?:are )?not permitted[,:]?\s*\(?(?:{_KIND}\s*[:=]?\s*)?FIELD"
-    ),
-    "the model does not support it": (
-        r"^(?:this|the)\s+model\s+(?:['\"`]?[\w./:-]+['\"`]?\s+)?(?:does not|doesn't)\s+support\s+(?:the\s+)?"
-        rf"FIELD(?:\s+{_KIND})?"
-    ),
-    "the provider does not support it": (
-        rf"^[\w./:-]+\s+(?:does not|doesn't)\s+support\s+(?:the\s+)?(?:following\s+)?{_KIND}s?\s*:?\s*"
-        r"[\[{(]?\s*FIELD(?!\s*,\s*['\"])"
-    ),
-    "a Python call": r"^[\w.()]*\s*got an unexpected keyword argument FIELD",
-}
-"""How a message says that a field is the matter; FIELD stands for its name."""
-_FEATURE = re.compile(
-    r"^(?:(?:this|the)\s+model\s+(?:['\"`]?[\w./:-]+['\"`]?\s+)?(?:does not|doesn't)\s+support\s+"
-    r"predicted outputs?"
-    rf"|predicted outputs?\s+(?:is|are)\s+{_NOT_ALLOWED})",
-    re.IGNORECASE,
-)
-"""The same about predictions, by the name of the feature."""
-
-_INSIDE = frozenset({"messages", "tools", "metadata", "response_format"})
+"""What else than an exception's name stands before an answer that a proxy quotes."""
+_PREAMBLE = 400
+"""Characters that a proxy may put before an answer that it quotes."""
+_REPORT = re.compile(r"^(\d+) validation errors?:\s*\n", re.IGNORECASE)
+"""vLLM's report: the number of errors, then the repr of each on a line of its own."""
+_INSIDE = frozenset({"messages", "tools", "functions", "metadata", "response_format", "json_schema"})
 _OTHER_PARAM_CODES = ("context_length_exceeded", "rate_limit_exceeded")
+_NO_PARAM = frozenset({"validation_error", "body", "request", "request_body", "none", "null"})
+"""What some servers write as the `param` of an error that names its field in words."""
+_HOLDERS = (
+    *("error", "errors", "issues", "detail", "details", "fieldViolations", "external_model_error"),
+    *("message", "msg", "description", "error_msg", "error_message"),
+)
+"""Where an object keeps the error proper, the more exact first."""
+_ERROR_KEYS = frozenset({*_HOLDERS, "loc", "param", "keyword", "field"})
+_NO_ROUTE = re.compile(
+    r"^no endpoints found that (?:can handle|support) the requested parameters", re.IGNORECASE
+)
+"""OpenRouter's 404 when a request requires parameters that no endpoint of the model takes: the prediction
+is the one that we require (https://github.com/block/buzz/issues/3018)."""
 
 
 def refuses_prediction(status: int, body: object) -> bool:
-    """True when a 400 or 422 says that the field `prediction` (or Fireworks' `speculation`) is the
-    matter, and nothing else is. See `refuses`."""
-    return refuses(status, body, PREDICTION_FIELDS)
+    """True when an error says that the field `prediction` (or Fireworks' `speculation`) is the matter,
+    and nothing else is. See `refuses`."""
+    return refuses(status, body, PREDICTION_FIELDS) or (status == 404 and _finds_no_route(body))
 
 
 def refuses(status: int, body: object, fields: tuple[str, ...]) -> bool:
@@ -107,16 +63,65 @@ def refuses(status: int, body: object, fields: tuple[str, ...]) -> bool:
     return bool(verdicts) and all(verdicts)
 
 
+def _finds_no_route(body: object) -> bool:
+    node = _decoded(body)
+    for _ in range(2):
+        if isinstance(node, Mapping):
+            node = node.get("error") or node.get("message")
+    return isinstance(node, str) and _NO_ROUTE.match(node.strip()) is not None
+
+
 def _decoded(value: object) -> object:
-    """What travels in a string: JSON (Mistral, proxies that wrap an answer), or a Python list."""
+    """What travels in a string: JSON (Mistral, proxies that quote an answer), or a Python repr."""
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
-    if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
+    if not isinstance(value, str):
         return value
+    text = value.strip()
+    if text[:1] in ("{", "["):
+        return _loads(text)
+    report = _REPORT.match(text)
+    if report is not None:
+        return _reported(text[report.end() :], int(report.group(1)))
+    return _quoted(text)
+
+
+def _loads(text: str) -> object:
+    if text.lstrip()[:1] not in ("{", "["):
+        return text
     try:
-        return json.loads(value)
+        return json.loads(text)
     except ValueError:
-        return _python_literal(value)
+        return _python_literal(text)
+    except RecursionError:
+        return text
+
+
+def _reported(text: str, count: int) -> object:
+    """The errors of a report; the text as it is where one of them cannot be read."""
+    lines = [line.strip() for line in text.splitlines() if line.lstrip().startswith("{")]
+    errors = [_python_literal(line) for line in lines]
+    return errors if len(errors) == count and all(isinstance(item, Mapping) for item in errors) else text
+
+
+def _quoted(text: str) -> object:
+    """The answer that a proxy quotes after its own words ("Error code: 400 - {…}"), if that is what it is."""
+    starts = [place for place in (text.find("{"), text.find("[")) if place > 0]
+    if not starts:
+        return text
+    before = text[: min(starts)].strip().rstrip("\"'").rstrip()
+    if len(before) > _PREAMBLE or (PREFIX.sub("", before, count=1) and not _PROXY.match(before)):
+        return text
+    tail = text[min(starts) :]
+    try:
+        quoted, _ = json.JSONDecoder().raw_decode(tail)
+    except RecursionError:
+        return text
+    except ValueError:
+        quoted = _python_literal(tail[: max(tail.rfind("}"), tail.rfind("]")) + 1])
+    if isinstance(quoted, Mapping) and not _ERROR_KEYS.isdisjoint(quoted):
+        return quoted
+    return quoted if isinstance(quoted, list) and _looks_like_errors(quoted) else text
 
 
 def _python_literal(text: str) -> object:
@@ -129,15 +134,6 @@ def _python_literal(text: str) -> object:
         return text
 
 
-@lru_cache(maxsize=64)
-def _patterns(fields: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
-    names = "|".join(re.escape(name) for name in fields)
-    name = rf"(?:body\.)?(?:{names})(?![\w.])"
-    field = rf"(?:'{name}'|\"{name}\"|`{name}`|{name}(?!['\"`]))"
-    found = [re.compile(said.replace("FIELD", field), re.IGNORECASE) for said in _SAYS_SO.values()]
-    return (*found, _FEATURE) if fields == PREDICTION_FIELDS else tuple(found)
-
-
 class _Errors:
     """Goes through the errors that a body states, whatever their form: is each about the fields?"""
 
@@ -148,7 +144,7 @@ class _Errors:
         if depth > _MAX_DEPTH:
             return
         if isinstance(node, str):
-            yield self._named_in_words(node)
+            yield names(node, self.fields)
         elif isinstance(node, list):
             for item in node:
                 yield from self.verdicts(_decoded(item), depth + 1)
@@ -156,20 +152,41 @@ class _Errors:
             yield from self._in_object(node, depth)
 
     def _in_object(self, node: Mapping[str, Any], depth: int) -> Iterator[bool]:
-        loc = node.get("loc")
-        if isinstance(loc, list | tuple):
-            yield self._named_in_location([str(part) for part in loc])
+        placed = self._placed(node)
+        if placed is not None:
+            yield placed
             return
-        param = node.get("param")
-        if isinstance(param, str) and param:
-            yield self._is_one(param) and node.get("code") not in _OTHER_PARAM_CODES
+        raw = node.get("metadata", {}).get("raw") if isinstance(node.get("metadata"), Mapping) else None
+        if raw:  # OpenRouter: what the upstream said
+            yield from self.verdicts(_decoded(raw), depth + 1)
             return
-        for key in ("error", "errors", "detail", "details", "message", "msg", "error_msg"):
+        for key in _HOLDERS:
             inner = _decoded(node.get(key))
             if not inner or (key == "details" and not _looks_like_errors(inner)):
                 continue
-            yield from self.verdicts(inner, depth + 1)
-            return
+            if isinstance(inner, Mapping) and _ERROR_KEYS.isdisjoint(inner) and _by_field(inner):
+                yield from (name in self.fields for name in inner)
+                return
+            found = list(self.verdicts(inner, depth + 1))
+            if found:
+                yield from found
+                return
+
+    def _placed(self, node: Mapping[str, Any]) -> bool | None:
+        """Whether the place that an error names is one of the fields; None where it names no place."""
+        loc = node.get("loc")
+        if isinstance(loc, list | tuple):
+            return self._named_in_location([str(part) for part in loc])
+        param = next((node[key] for key in ("param", "field") if isinstance(node.get(key), str)), "")
+        if param and param.lower() not in _NO_PARAM:
+            return self._is_one(param) and node.get("code") not in _OTHER_PARAM_CODES
+        keys, path = node.get("keys"), node.get("path")
+        if isinstance(keys, list) and isinstance(path, list):  # zod
+            return not path and bool(keys) and all(key in self.fields for key in keys)
+        params = node.get("params")
+        if isinstance(params, Mapping) and "additionalProperty" in params:  # ajv
+            return not node.get("instancePath") and params["additionalProperty"] in self.fields
+        return None
 
     def _named_in_location(self, keys: list[str]) -> bool:
         """A location is ["body", "prediction"], ["body", "chat", "prediction", "content"], …: the field
@@ -177,12 +194,14 @@ class _Errors:
         return any(key in self.fields for key in keys) and not _INSIDE.intersection(keys)
 
     def _is_one(self, param: str) -> bool:
-        return param.removeprefix("body.").split(".")[0].split("[")[0] in self.fields
-
-    def _named_in_words(self, text: str) -> bool:
-        line = _PREFIX.sub("", text.strip(), count=1)
-        return any(pattern.search(line) for pattern in _patterns(self.fields))
+        place = param.strip("'\"` ").removeprefix("$.").removeprefix("/").replace("/", ".")
+        return place.removeprefix("body.").removeprefix("request.").split(".")[0].split("[")[0] in self.fields
 
 
 def _looks_like_errors(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(item, Mapping) for item in value)
+    return isinstance(value, list) and bool(value) and all(isinstance(item, Mapping) for item in value)
+
+
+def _by_field(value: Mapping[str, Any]) -> bool:
+    """ASP.NET and Rails: an object from each bad field's name to what is wrong with it."""
+    return bool(value) and all(isinstance(item, list) for item in value.values())
