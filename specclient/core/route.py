@@ -34,10 +34,6 @@ def decide(
     _rename_conflicting_limit(draft)
     make_room(draft, known)
     _add_what_has_to_go_with_it(draft)
-    if not draft.facts.speaks_openai:
-        draft.note(
-            "other_wire_format", f"{draft.facts.title} speaks another wire format; this shows the shape."
-        )
     if draft.facts.in_process:
         return draft.decide("local", "engine", "The embedded engine verifies the known text itself.")
     draft.decide("forwarded", "documented", _support(draft, facts), facts.claim.source)

@@ -14,7 +14,7 @@ from tests.server import Answer, ScriptedServer
 
 CASES = cases()
 ANSWERED = [case for case in CASES if case.status == 200]
-SENT_TO = ("openai", "azure", "fireworks", "mistral", "cerebras", "openrouter", "specclient")
+SENT_TO = ("openai", "azure", "fireworks", "mistral", "cerebras", "openrouter", "oci", "specclient")
 REFUSED = [case for case in CASES if case.refuses_prediction and case.provider in SENT_TO]
 OTHERWISE = [case for case in CASES if case.status >= 400 and not case.refuses_prediction]
 

@@ -22,4 +22,8 @@ ENDPOINT = Endpoint(
         ),
         methods=("eagle",),
     ),
+    restrictions=(
+        "Requests are signed and have a wire format of the container's: this is not called. Name the server "
+        "in the container (vllm, tgi, …) as the provider, with a base_url that reaches it.",
+    ),
 )
