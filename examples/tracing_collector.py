@@ -3,16 +3,20 @@
     pip install 'specclient[local,otel]'
     python examples/tracing_collector.py --endpoint http://127.0.0.1:4318
 
+Over gRPC, with the exporter package for it:
+
+    pip install opentelemetry-exporter-otlp-proto-grpc
+    python examples/tracing_collector.py --grpc --endpoint http://127.0.0.1:4317
+
 With --target a target of your configuration answers; without, the embedded engine does.
 """
 
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from opentelemetry import metrics, trace
-from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
-from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import Resource
@@ -24,17 +28,32 @@ import specclient
 KNOWN = "def total(prices):\n    return sum(price for price in prices)\n"
 
 
+def exporters(endpoint: str, *, grpc: bool) -> tuple[Any, Any]:
+    """Of spans and of metrics. Over HTTP the address has a path, over gRPC it has none."""
+    if grpc:
+        from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter as GrpcMetrics
+        from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcSpans
+
+        return GrpcSpans(endpoint), GrpcMetrics(endpoint)
+    from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter as HttpMetrics
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HttpSpans
+
+    return HttpSpans(f"{endpoint}/v1/traces"), HttpMetrics(f"{endpoint}/v1/metrics")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--endpoint", default="http://127.0.0.1:4318", help="base address of the collector")
+    parser.add_argument("--grpc", action="store_true", help="OTLP over gRPC instead of HTTP")
     parser.add_argument("--target", help="a target of your configuration (default: the embedded engine)")
     arguments = parser.parse_args()
 
+    spans, figures = exporters(arguments.endpoint, grpc=arguments.grpc)
     resource = Resource.create({"service.name": "specclient-example"})
     traces = TracerProvider(resource=resource)
-    traces.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(f"{arguments.endpoint}/v1/traces")))
+    traces.add_span_processor(BatchSpanProcessor(spans))
     trace.set_tracer_provider(traces)
-    reader = PeriodicExportingMetricReader(OTLPMetricExporter(f"{arguments.endpoint}/v1/metrics"))
+    reader = PeriodicExportingMetricReader(figures)
     metrics.set_meter_provider(MeterProvider([reader], resource=resource))
 
     chosen = {"target": arguments.target} if arguments.target else {"provider": "local"}

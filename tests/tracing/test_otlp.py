@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from collector import Collector
-from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from collector import Collector, GrpcCollector, HttpCollector
+from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcExporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HttpExporter
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter
 from tracing_helpers import Backend, Clock
 
 from specclient.report import Phase, Report
@@ -20,14 +21,20 @@ class Reading:
     decode = Phase(seconds=0.02, source="server")
 
 
-@pytest.fixture
-def collector() -> Iterator[Collector]:
-    with Collector() as collector:
+@pytest.fixture(params=[HttpCollector, GrpcCollector], ids=["http", "grpc"])
+def collector(request: pytest.FixtureRequest) -> Iterator[Collector]:
+    with request.param() as collector:
         yield collector
 
 
+def exporter_for(collector: Collector) -> SpanExporter:
+    if isinstance(collector, GrpcCollector):
+        return GrpcExporter(collector.url, insecure=True)
+    return HttpExporter(collector.url)
+
+
 def test_nanoseconds_survive(collector: Collector, clock: Clock) -> None:
-    exporter = OTLPSpanExporter(endpoint=f"{collector.url}/v1/traces")
+    exporter = exporter_for(collector)
     backend = Backend()
     backend.tracer_provider = TracerProvider()
     backend.tracer_provider.add_span_processor(SimpleSpanProcessor(exporter))

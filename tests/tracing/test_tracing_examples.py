@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from collector import Collector
+from collector import Collector, GrpcCollector, HttpCollector
 from server import ScriptedServer, chunk, completion, finish, reply, role, sse, usage_chunk
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -17,20 +17,24 @@ USAGE = {"prompt_tokens": 40, "completion_tokens": 9, "total_tokens": 49}
 
 
 @pytest.fixture
-def collector() -> Iterator[Collector]:
-    with Collector() as collector:
+def collector(request: pytest.FixtureRequest) -> Iterator[Collector]:
+    with request.param() as collector:
         yield collector
 
 
 @pytest.mark.parametrize(
-    ("script", "option"),
+    ("collector", "script", "options"),
     [
-        ("tracing_collector.py", "--endpoint"),
-        ("tracing_phoenix.py", "--phoenix"),
-        ("tracing_mlflow.py", "--mlflow"),
+        (HttpCollector, "tracing_collector.py", ["--endpoint"]),
+        (GrpcCollector, "tracing_collector.py", ["--grpc", "--endpoint"]),
+        (HttpCollector, "tracing_phoenix.py", ["--phoenix"]),
+        (HttpCollector, "tracing_mlflow.py", ["--mlflow"]),
     ],
+    indirect=["collector"],
 )
-def test_an_example_delivers_its_span(collector: Collector, tmp_path: Path, script: str, option: str) -> None:
+def test_an_example_delivers_its_span(
+    collector: Collector, tmp_path: Path, script: str, options: list[str]
+) -> None:
     with ScriptedServer() as server:
         if script == "tracing_collector.py":
             server.play(sse(role(), chunk("def amount"), finish(), usage_chunk(**USAGE)))
@@ -41,7 +45,7 @@ def test_an_example_delivers_its_span(collector: Collector, tmp_path: Path, scri
             f'[targets.played]\nprovider = "vllm"\nmodel = "m"\nbase_url = "{server.url}/v1"\napi_key = "k"\n'
         )
         done = subprocess.run(
-            [sys.executable, EXAMPLES / script, option, collector.url, "--target", "played"],
+            [sys.executable, EXAMPLES / script, *options, collector.base, "--target", "played"],
             cwd=tmp_path,
             env={**os.environ, "PYTHONWARNINGS": "ignore"},
             capture_output=True,
