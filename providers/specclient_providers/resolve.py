@@ -22,7 +22,7 @@ from specclient_providers.endpoint import (
 from specclient_providers.overrides import Overrides
 
 _DEPLOYMENT = re.compile(r"/openai/deployments/([^/]+)")
-_V1_ROUTE = (None, "", "v1", "preview", "latest")
+_V1_ROUTE = ("", "v1", "preview", "latest")
 """api-versions that mean the route without deployments in its path."""
 
 
@@ -46,7 +46,7 @@ def resolve(
     day = on or date.today()
     correction = Overrides.parse(overrides or {}, origin=origin, on=day)
     endpoint = correction.apply(registry.get(provider))
-    known_as = correction.base_model or model
+    known_as = _own_name(correction.base_model or model, endpoint)
     asked, deployment = _in_address(base_url, endpoint)
     if endpoint.versioned:
         api_version = api_version or asked.pop("api-version", None)
@@ -77,7 +77,7 @@ def resolve(
                 for opt in endpoint.request.opt_ins
                 if api in opt.apis and not _older(api_version, opt.api_version_from)
             ),
-            length=_length_rule(endpoint, known_as),
+            length=_length_rule(endpoint, _tuned_from(known_as)),
             cautions=endpoint.request.cautions,
             history=endpoint.request.history,
             request_id=endpoint.request.request_id,
@@ -93,8 +93,23 @@ def resolve(
 
 def matches(patterns: tuple[str, ...], model: str | None) -> bool:
     """True when a model name fits one of the shell patterns; an unknown model fits only `*`."""
-    name = (model or "").lower()
+    name = (model or "").strip().lower()
     return any(pattern == "*" or (name and fnmatchcase(name, pattern)) for pattern in patterns)
+
+
+def _own_name(model: str | None, endpoint: Endpoint) -> str | None:
+    """A model's name without the endpoint's own in front, as routers write it (`openai/gpt-4.1`)."""
+    prefix = f"{endpoint.name}/"
+    return model[len(prefix) :] if model and model.lower().startswith(prefix) else model
+
+
+def _tuned_from(model: str | None) -> str | None:
+    """The base of a fine-tuned model (`ft:gpt-4o-2024-08-06:org:name:id`), any other name as it is.
+
+    A tuned model refuses what its base refuses; that it takes what the base takes is not documented.
+    """
+    parts = (model or "").split(":")
+    return parts[1] if len(parts) > 2 and parts[0].lower() == "ft" else model
 
 
 def normal_base_url(address: str | None, endpoint: Endpoint) -> str | None:
@@ -129,14 +144,14 @@ def _route(
     if path is None or not endpoint.speaks_openai:
         return None, {}
     if not endpoint.versioned or _on_v1_route(api_version, address):
-        named = endpoint.versioned and api_version in ("preview", "latest")
+        named = endpoint.versioned and (api_version or "").lower() in ("preview", "latest")
         return path, {"api-version": str(api_version)} if named else {}
     deployment = f"/deployments/{model}" if api != "models" else ""
     return f"{deployment}{path}", {"api-version": str(api_version)}
 
 
 def _on_v1_route(api_version: str | None, address: str | None) -> bool:
-    return api_version in _V1_ROUTE or (address or "").endswith("/openai/v1")
+    return (api_version or "").lower() in _V1_ROUTE or (address or "").endswith("/openai/v1")
 
 
 def _resource_root(address: str, *, dated: bool) -> str:
@@ -170,12 +185,17 @@ def _failed_condition(rule: PredictionRule, api: str, model: str | None, api_ver
         return "api"
     if _older(api_version, rule.api_version_from):
         return "api_version"
-    return "" if matches(rule.models, model) else "model"
+    known_as = model if rule.claim.state == "documented" else _tuned_from(model)
+    return "" if matches(rule.models, known_as) else "model"
 
 
 def _older(api_version: str | None, needed: str | None) -> bool:
     """True when a dated api-version is before the one needed; the v1 route is always current."""
-    return needed is not None and api_version not in _V1_ROUTE and str(api_version)[:10] < needed[:10]
+    return (
+        needed is not None
+        and (api_version or "").lower() not in _V1_ROUTE
+        and str(api_version)[:10] < needed[:10]
+    )
 
 
 def _from_rule(rule: PredictionRule, on: date) -> PredictionFacts:

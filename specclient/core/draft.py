@@ -40,12 +40,17 @@ class PlanDraft:
             node = node[key]
         return node
 
-    def put(self, dotted: str, value: Any) -> None:
-        """Set a dotted key, copying what lies on the way."""
+    def put(self, dotted: str, value: Any) -> bool:
+        """Set a dotted key, copying what lies on the way; False, and nothing done, where the caller has put
+        something else there."""
         *path, last = dotted.split(".")
+        for length in range(1, len(path) + 1):
+            inner = self.at(".".join(path[:length]))
+            if inner is not None and not isinstance(inner, dict):
+                return False
         node = self.body
         for key in path:
-            inner = node.get(key)
-            node[key] = dict(inner) if isinstance(inner, dict) else {}
+            node[key] = dict(node.get(key) or {})
             node = node[key]
         node[last] = value
+        return True

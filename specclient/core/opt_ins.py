@@ -33,14 +33,11 @@ def switch_on(draft: PlanDraft, learned: Learned | None) -> None:
 def _set(draft: PlanDraft, opt: OptIn) -> bool:
     given = draft.at(opt.field)
     if isinstance(opt.value, list):
+        if not isinstance(given, list | None):
+            return False
         missing = [item for item in opt.value if item not in (given or [])]
-        if missing:
-            draft.put(opt.field, [*(given or []), *missing])
-        return bool(missing)
-    if given is not None:
-        return False
-    draft.put(opt.field, opt.value)
-    return True
+        return bool(missing) and draft.put(opt.field, [*(given or []), *missing])
+    return given is None and draft.put(opt.field, opt.value)
 
 
 def hide(event: dict[str, Any], hidden: frozenset[str], known: tuple[OptIn, ...]) -> dict[str, Any] | None:

@@ -121,8 +121,7 @@ def _add_what_has_to_go_with_it(draft: PlanDraft) -> None:
     source = draft.facts.prediction.claim.source
     for key, value in draft.facts.prediction.forced.items():
         given = draft.at(key)
-        if given is None:
-            draft.put(key, value)
+        if given is None and draft.put(key, value):
             draft.note(
                 f"forced:{key}", f"{key} was set, so that the prediction cannot vanish on the way.", source
             )
