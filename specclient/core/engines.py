@@ -13,6 +13,8 @@ from specclient.errors import APIConnectionError, BadRequestError, ConfigError
 _lock = threading.Lock()
 _loading: dict[tuple[Any, ...], threading.Lock] = {}
 _engines: dict[tuple[Any, ...], Any] = {}
+_process: int | None = None
+"""The process whose threads an engine uses: a fork has the libraries' state, but not the threads."""
 _progress: Callable[[Any], None] | None = None
 
 
@@ -25,8 +27,10 @@ def on_progress(callback: Callable[[Any], None] | None) -> None:
 def shared(model: str, options: Mapping[str, Any]) -> Any:
     """The engine for a model; two callers that need the same one wait for one loading.
 
-    Raises ConfigError when the engine is not installed, or the model cannot be found, read or fitted.
+    Raises ConfigError when the engine is not installed, or the model cannot be found, read or fitted, and
+    in a fork of a process that had an engine.
     """
+    used_here()
     key = _key(model, options)
     with _lock:
         if key in _engines:
@@ -40,6 +44,21 @@ def shared(model: str, options: Mapping[str, Any]) -> Any:
         with _lock:
             _engines[key] = engine
         return engine
+
+
+def used_here() -> None:
+    """An engine runs in this process, or is about to.
+
+    Raises ConfigError in a fork of a process where one ran: OpenMP would wait for ever for threads that
+    only the parent has. Asked before any lock is taken, because a thread of the parent may have held it.
+    """
+    global _process
+    _process = _process or os.getpid()
+    if _process != os.getpid():
+        raise ConfigError(
+            "The embedded engine cannot run in a fork of a process that has used one: start this process "
+            "with multiprocessing.get_context('spawn'), or load the engine only after the fork."
+        )
 
 
 def is_loaded(model: str, options: Mapping[str, Any]) -> bool:

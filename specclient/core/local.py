@@ -33,9 +33,12 @@ class LocalTransport:
         self._model = model or DEFAULT_MODEL
         self._options = dict(options)
         self._given = engine
+        if engine is not None:
+            engines.used_here()
 
     def engine(self, model: str | None) -> Any:
         """The engine for a model, loaded at first use. Raises ConfigError where it cannot be."""
+        engines.used_here()
         return self._given or engines.shared(model or self._model, self._options)
 
     def open(self, send: Send, wire: Wire) -> LocalExchange:
@@ -43,6 +46,7 @@ class LocalTransport:
         return LocalExchange(*self._submit(send, wire), send, wire)
 
     def _submit(self, send: Send, wire: Wire) -> tuple[LocalRequest, Handle]:
+        engines.used_here()
         plan = send.plan
         there = self._given or engines.is_loaded(plan.facts.model or self._model, self._options)
         engine = self.engine(plan.facts.model)

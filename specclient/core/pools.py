@@ -13,6 +13,7 @@ import ssl
 import threading
 import time
 import urllib.request
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -48,6 +49,19 @@ class Shard:
     empty_since: float = 0.0
 
 
+_everywhere: weakref.WeakSet[Pools] = weakref.WeakSet()
+
+
+def _unlock_in_child() -> None:
+    """A thread that the fork did not bring along may have held a lock, and will never give it back."""
+    for pools in _everywhere:
+        pools.unlock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_unlock_in_child)
+
+
 class Pools:
     """The pools of one transport, by origin. Safe from several threads."""
 
@@ -58,6 +72,11 @@ class Pools:
         self._pid = os.getpid()
         self._origins: dict[tuple[str, str], list[Shard]] = {}
         self._ssl: ssl.SSLContext | None = None
+        _everywhere.add(self)
+
+    def unlock(self) -> None:
+        """In a new process: nobody but its one thread is at work here."""
+        self._lock = threading.Lock()
 
     def acquire(self, url: str) -> tuple[Shard, list[Any]]:
         """A place for one request, to be released; and the pools to close, which stood empty too long.
