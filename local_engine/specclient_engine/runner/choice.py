@@ -18,6 +18,8 @@ Kind = Literal["bfloat16", "float32", "int8"]
 ROWS = 16
 SIZE = (4096, 1024)
 REPEATS = 8
+CLEARLY = 0.8
+"""Share of the first candidate's time below which another takes its place: a busy moment decides nothing."""
 
 
 class Choice(NamedTuple):
@@ -33,7 +35,8 @@ def choose(dtype: Literal["auto"] | Kind, library: ctypes.CDLL | None) -> Choice
     What is timed is one product of sixteen rows, a short draft, for some milliseconds. int8 is quicker
     still and only by request: it changes about one token in a hundred, and a file that comes out
     differently is often a longer one. Where the processor multiplies tiles of bfloat16 (AMX), which the
-    kernels do not use, the framework may win.
+    kernels do not use, the framework may win. Where times are close it is the first candidate, bfloat16 for
+    "auto", so that the same machine gives the same answers from load to load.
     """
     candidates = _candidates(dtype, library is not None)
     if len(candidates) == 1:
@@ -47,7 +50,8 @@ def choose(dtype: Literal["auto"] | Kind, library: ctypes.CDLL | None) -> Choice
             began = perf_counter()
             run()
             seconds[choice] = min(seconds[choice], perf_counter() - began)
-    return min(seconds, key=lambda choice: seconds[choice])
+    quickest = min(seconds, key=lambda choice: seconds[choice])
+    return quickest if seconds[quickest] < CLEARLY * seconds[candidates[0]] else candidates[0]
 
 
 def _candidates(dtype: Literal["auto"] | Kind, compiled: bool) -> list[Choice]:

@@ -12,6 +12,7 @@ from typing import Literal
 import torch
 
 from ..api import ProgressCallback
+from ..errors import UnsupportedRequest
 from .base import Chunk
 from .kv import KVSlots
 from .weights import ModelShape, read_shape
@@ -145,7 +146,8 @@ def load_fused(
     """The quickest fused runner for the model in `folder`; None when its architecture is another.
 
     `read_shape` says why it is another. `dtype="auto"` is measured (`choice.choose`); the runner's
-    `kind` says what it became.
+    `kind` says what it became. Raises UnsupportedRequest for int8 where the compiled kernels cannot run:
+    torch operators would round other numbers, to other tokens, and take longer than bfloat16 does.
     """
     from .choice import choose
     from .cuda import CudaRunner
@@ -163,6 +165,11 @@ def load_fused(
         native_library() if kernels_fit(shape) else "its heads are too wide or share too much for the kernels"
     )
     library = None if isinstance(found, str) else found
+    if library is None and dtype == "int8":
+        raise UnsupportedRequest(
+            f"int8 needs the compiled kernels, and {found}: use bfloat16 or float32, or install a C compiler "
+            "on a processor with AVX-512 VNNI"
+        )
     choice = choose(dtype, library)
     kernels = "compiled kernels" if choice.native else f"torch operators ({found})"
     _log.info("%s runs as %s in %s.", folder.name, choice.kind, kernels)

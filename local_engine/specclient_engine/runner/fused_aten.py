@@ -34,8 +34,8 @@ class _Layer(NamedTuple):
 class AtenRunner(FusedRunner):
     """Query, key and value in one product, gate and up in another, weights prepacked, cache in place.
 
-    `kind` is "bfloat16", "float32" or "int8" (whose other arithmetic is float32). Rows do not depend on
-    the rows beside them in float32 and int8; in bfloat16 attention takes the framework's quicker kernel.
+    `kind` is "bfloat16" or "float32". Rows do not depend on the rows beside them in float32; in bfloat16
+    attention takes the framework's quicker kernel.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class AtenRunner(FusedRunner):
         max_context: int | None,
         progress: ProgressCallback | None,
     ) -> None:
-        self._dtype: torch.dtype = torch.float32 if kind == "int8" else getattr(torch, kind)
+        self._dtype: torch.dtype = getattr(torch, kind)
         super().__init__(shape, kind, max_context, self._dtype, device)
         self._layers: list[_Layer] = []
         with WeightFiles(folder) as files, torch.inference_mode():

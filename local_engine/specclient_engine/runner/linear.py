@@ -47,32 +47,8 @@ class PrepackedLinear:
         return out[: x.shape[0]]
 
 
-class Int8Linear:
-    """Signed 8-bit weights with a scale for each output, activations with a scale for each row.
-
-    The sums are exact 32-bit integers. After "LLM.int8()" (arXiv 2208.07339) §3.1, vector-wise
-    quantisation, without its outlier columns.
-    """
-
-    def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
-        wide = weight.float()
-        scale = wide.abs().amax(dim=1).clamp_min(1e-12) / 127
-        self._weight = torch.round(wide / scale[:, None]).to(torch.int8).t()
-        self._scale = scale
-        self._bias = None if bias is None else bias.float()
-
-    def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        wide = x.float()
-        scale = wide.abs().amax(dim=1, keepdim=True).clamp_min(1e-12) / 127
-        quantised = torch.round(wide / scale).to(torch.int8)
-        out = torch._int_mm(quantised, self._weight).float().mul_(scale).mul_(self._scale)
-        return (out if self._bias is None else out.add_(self._bias)).to(x.dtype)
-
-
 def make_linear(weight: torch.Tensor, bias: torch.Tensor | None, kind: str) -> Linear:
-    """The fastest product for `kind` ("int8", or the name of a float dtype) on the weight's device."""
-    if kind == "int8":
-        return Int8Linear(weight, bias)
+    """The fastest product for `kind`, the name of a float dtype, on the weight's device."""
     dtype: torch.dtype = getattr(torch, kind)
     weight, bias = weight.to(dtype), None if bias is None else bias.to(dtype)
     if weight.device.type == "cpu" and hasattr(torch.ops.mkldnn, "_reorder_linear_weight"):
