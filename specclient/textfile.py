@@ -93,6 +93,8 @@ class FileImage:
             return self.bom + text.encode(self.encoding)
         except UnicodeEncodeError as error:
             line = text.count("\n", 0, error.start) + 1
+            if self.encoding.startswith("utf"):
+                raise FileError(f"Line {line} of the answer holds half a character: ask again.") from None
             raise FileError(
                 f"{self.name} is {self.encoding}, which cannot hold U+{ord(text[error.start]):04X} "
                 f"in line {line} of the answer: convert the file to UTF-8 first."

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 
-from specclient.edit.extract import Extracted, fence_lines, greets
+from specclient.edit.extract import Extracted
+from specclient.edit.prose import closes, declines, greets, is_prose, is_sentence
 from specclient.edit.restore import Restored, simplified
+from specclient.edit.wrapping import fence_lines
 from specclient.textfile import FileImage
 
 _ELISION = re.compile(
@@ -36,16 +39,16 @@ _STANDS_FOR_TEXT = re.compile(
     re.IGNORECASE,
 )
 """A note that begins like this, in an answer shorter than the file, stands for what is missing."""
-_CLOSING = re.compile(
-    r"^(?:i(?:'ve|’ve| have)?\s+(?:also\s+)?"
-    r"(?:renamed|changed|updated|replaced|added|removed|made|kept|modified)\b"
-    r"|(?:this|the)\s+(?:change|edit|update|code|file|function|modified|updated)\b.{0,40}"
-    r"\b(?:now|has been|should|will)\b"
-    r"|let me know\b|note\s*(?:that|:)|in this (?:updated|modified|version)\b|explanation\b)",
-    re.IGNORECASE,
-)
 _SHRUNK_FROM_LINES = 12
-_PROSE_SUFFIXES = (".md", ".markdown", ".mdx", ".rst", ".txt", ".adoc", ".qmd", ".rmd")
+_REPEATED_FROM_LINES = 3
+_STATEMENT_LINES = 3
+_TAIL_LINES = 3
+_RESEMBLING = 0.3
+"""Of the characters: "port = 1" and "port = 2" share most, a file and a remark about it hardly any."""
+_PATCH = re.compile(r"^(?:@@ -\d+|<{5,7}(?: |$)|>{5,7}(?: |$)|\*\*\* (?:Begin|End|Update) )")
+_PATCH_SUFFIXES = (".diff", ".patch", ".rej")
+_NUMBERED = re.compile(r"^\s*\d+\s*[:|.)\t]")
+_QUOTES = ("'''", '"""')
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,8 @@ def check(image: FileImage, extracted: Extracted, restored: Restored) -> tuple[E
     found = [
         *_elided(image, restored.text),
         *_shrunk(image.text, restored.text),
+        *_grown(image.text, restored.text),
+        *_other_form(image, restored.text),
         *_chatter(image, restored.text),
         *_taken_off(extracted),
         *_kept(image.text, restored),
@@ -82,18 +87,12 @@ def _new_lines(original: str, text: str) -> list[tuple[int, str]]:
 def _elided(image: FileImage, text: str) -> list[EditWarning]:
     shorter = len(text) < len(image.text)
     for number, line in _new_lines(image.text, text):
-        heading = line.startswith("#") and _is_prose(image)
+        heading = line.startswith("#") and is_prose(image.name, image.text)
         if _ELISION.search(line) or (
             shorter and not heading and (_ONLY_DOTS.match(line) or _stands_for_text(line))
         ):
-            return [
-                EditWarning("elision", f"Line {number} of the answer stands for text left out.", blocks=True)
-            ]
+            return [_blocking("elision", f"Line {number} of the answer stands for text left out.")]
     return []
-
-
-def _is_prose(image: FileImage) -> bool:
-    return image.name.lower().endswith(_PROSE_SUFFIXES)
 
 
 def _stands_for_text(line: str) -> bool:
@@ -105,37 +104,89 @@ def _shrunk(original: str, text: str) -> list[EditWarning]:
     old = [simplified(line) for line in original.split("\n") if line.strip()]
     new = [simplified(line) for line in text.split("\n") if line.strip()]
     if not new:
-        return [EditWarning("empty", "The answer holds no text for the file.", blocks=True)]
-    if len(old) < _SHRUNK_FROM_LINES:
-        return []
-    if len(new) < len(old) / 2:
-        return [
-            EditWarning("shrunk", f"The answer has {len(new)} lines of the file's {len(old)}.", blocks=True)
-        ]
+        return [_blocking("empty", "The answer holds no text for the file.")]
     common = (Counter(old) & Counter(new)).total()
-    if common < len(old) / 5:
-        return [
-            EditWarning(
-                "unrelated", f"Only {common} of the file's {len(old)} lines are in the answer.", blocks=True
-            )
-        ]
+    # In a short file, lines may well be asked to go; then what is left was all there before.
+    if len(new) < len(old) / 2 and (len(old) >= _SHRUNK_FROM_LINES or common < len(new)):
+        return [_blocking("shrunk", f"The answer has {len(new)} lines of the file's {len(old)}.")]
+    if common < len(old) / 5 and (len(old) >= _SHRUNK_FROM_LINES or not _resembles(old, new)):
+        return [_blocking("unrelated", f"Only {common} of the file's {len(old)} lines are in the answer.")]
+    return _cut(old, new)
+
+
+def _resembles(old: list[str], new: list[str]) -> bool:
+    """Whether a short text could be a short file with every line edited."""
+    one, two = "\n".join(old)[:2000], "\n".join(new)[:2000]
+    return SequenceMatcher(None, one, two, autojunk=False).ratio() >= _RESEMBLING
+
+
+def _cut(old: list[str], new: list[str]) -> list[EditWarning]:
+    """An answer that stops before the file does: within a line, or with lines missing at the end."""
+    known = {line: number for number, line in enumerate(old)}
+    last = next((known[line] for line in reversed(new) if line in known), len(old))
+    missing = len(old) - 1 - last
+    if new[-1] not in known and missing > 1 and old[last + 1].startswith(new[-1]):
+        return [_blocking("cut", f"The answer ends within a line, with {missing} of the file's to come.")]
+    if new[-1] in known and missing >= max(_TAIL_LINES, len(old) / 10):
+        return [EditWarning("tail", f"The file's last {missing} lines are not in the answer.")]
+    return []
+
+
+def _grown(original: str, text: str) -> list[EditWarning]:
+    """The file's lines once more: models that miss the end begin again."""
+    old = Counter(simplified(line) for line in original.split("\n") if line.strip())
+    new = Counter(simplified(line) for line in text.split("\n") if line.strip())
+    again = sum(min(count, new[line] - count) for line, count in old.items() if new[line] > count)
+    if old.total() < _REPEATED_FROM_LINES or again < 0.6 * old.total():
+        return []
+    return [_blocking("repeated", f"{_lines(again)} of the file's {old.total()} are there twice.")]
+
+
+def _other_form(image: FileImage, text: str) -> list[EditWarning]:
+    """The edit told in another form than as the new file: a patch, or with numbers before the lines."""
+    fresh = _new_lines(image.text, text)
+    for_patches = image.name.lower().endswith(_PATCH_SUFFIXES)
+    if not for_patches and any(_PATCH.match(line) for _, line in fresh):
+        return [_blocking("patch", "The answer is a patch, or has parts of one in it.")]
+    lines = [line for line in text.split("\n") if line.strip()]
+    numbered = sum(_NUMBERED.match(line) is not None for _, line in fresh)
+    if len(lines) > 1 and numbered >= 0.8 * len(lines):
+        return [_blocking("numbered", "The answer has numbers before its lines.")]
     return []
 
 
 def _chatter(image: FileImage, text: str) -> list[EditWarning]:
     """Prose around the file, or fences inside it, that could not be told from the file with certainty."""
+    prose = is_prose(image.name, image.text)
     fresh = dict(_new_lines(image.text, text))
     lines = text.split("\n")
-    first = next((number for number, line in enumerate(lines, start=1) if line.strip()), 0)
-    last = next((number for number in range(len(lines), 0, -1) if lines[number - 1].strip()), 0)
+    written = [number for number, line in enumerate(lines, start=1) if line.strip()]
+    if not written:
+        return []
+    first, last = fresh.get(written[0], ""), fresh.get(written[-1], "")
     found = []
-    if first in fresh and greets(fresh[first]):
-        found.append(EditWarning("preamble", "The answer begins with a sentence about itself.", blocks=True))
-    if last in fresh and _CLOSING.match(fresh[last]):
-        found.append(EditWarning("afterword", "The answer ends with a sentence about itself.", blocks=True))
-    if not _is_prose(image) and fence_lines(text) and not fence_lines(image.text):
-        found.append(EditWarning("fences", "The answer has code fences between its parts.", blocks=True))
+    if greets(first):
+        found.append(_blocking("preamble", "The answer begins with a sentence about itself."))
+    if len(written) <= _STATEMENT_LINES and declines(first):
+        found.append(_blocking("statement", "The answer is a statement and not the file."))
+    added = [fresh[number] for number in _trailing(written, fresh)]
+    if any(map(closes, added)) or (not prose and (is_sentence(last) or any(map(is_sentence, added[:1])))):
+        found.append(_blocking("afterword", "The answer ends with a sentence about itself."))
+    if first in _QUOTES and last == first:
+        found.append(_blocking("quoted", "The answer has quotes around the whole file."))
+    if not prose and fence_lines(text) and not fence_lines(image.text):
+        found.append(_blocking("fences", "The answer has code fences between its parts."))
     return found
+
+
+def _trailing(written: list[int], fresh: dict[int, str]) -> list[int]:
+    """The numbers of the last lines that the file did not have, unless they are all there is."""
+    count = next((at for at, number in enumerate(reversed(written)) if number not in fresh), 0)
+    return written[len(written) - count :] if count else []
+
+
+def _blocking(code: str, text: str) -> EditWarning:
+    return EditWarning(code, text, blocks=True)
 
 
 def _taken_off(extracted: Extracted) -> list[EditWarning]:

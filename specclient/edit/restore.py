@@ -50,8 +50,8 @@ def restore(image: FileImage, text: str, *, exact: bool = False) -> Restored:
     Encoding, byte order mark, line endings and the blank lines at either end are always the file's. With
     `exact` the characters within the lines are taken as the model wrote them.
     """
-    new = _mirror_edges(image, text)
     old = image.text.split("\n")
+    new = _mirror_edges(old, text)
     blocks = list(_blocks(old, new, exact=exact))
     mended = new if exact else _put_back(old, new, blocks)
     kept = sum(before != after for before, after in zip(new, mended, strict=True))
@@ -59,14 +59,22 @@ def restore(image: FileImage, text: str, *, exact: bool = False) -> Restored:
     return Restored("\n".join(mended), image.encode("".join(_woven(mended, ends))), kept)
 
 
-def _mirror_edges(image: FileImage, text: str) -> list[str]:
-    """The lines of `text` with as many line ends before and after them as the file has."""
-    body = text.strip("\n")
+def _mirror_edges(old: list[str], text: str) -> list[str]:
+    """The lines of `text` with the blank lines before and after them that the file has."""
+    body = _body(text.split("\n"))
+    written = _body(old)
     if not body:
         return [""]
-    before = len(image.text) - len(image.text.lstrip("\n"))
-    after = len(image.text) - len(image.text.rstrip("\n"))
-    return ("\n" * before + body + "\n" * after).split("\n")
+    if not written:
+        return [*body, ""] if len(old) > 1 else body
+    first = next(number for number, line in enumerate(old) if line.strip())
+    return [*old[:first], *body, *old[first + len(written) :]]
+
+
+def _body(lines: list[str]) -> list[str]:
+    """The lines from the first to the last that is not blank."""
+    written = [number for number, line in enumerate(lines) if line.strip()]
+    return lines[written[0] : written[-1] + 1] if written else []
 
 
 def simplified(line: str) -> str:
@@ -100,19 +108,65 @@ def _blocks(old: list[str], new: list[str], *, exact: bool) -> Iterator[Block]:
 def _put_back(old: list[str], new: list[str], blocks: list[Block]) -> list[str]:
     """`new` with every character of `old` that the model only wrote in a simpler form."""
     result = list(new)
+    tabs = _indented_by_tabs(old)
+    same = [
+        pair
+        for tag, i1, i2, j1, j2 in blocks
+        if tag == "equal"
+        for pair in zip(old[i1:i2], new[j1:j2], strict=True)
+    ]
+    padded, noise = _padded(same), _noise(same)
     for tag, i1, i2, j1, j2 in blocks:
         if tag == "equal":
             result[j1:j2] = old[i1:i2]
-        elif tag == "replace" and i2 - i1 == j2 - j1:
-            result[j1:j2] = map(_mend_line, old[i1:i2], new[j1:j2])
+            continue
+        fresh = [line.translate(noise) for line in new[j1:j2]]
+        if tabs:
+            fresh = [_tabbed(line) for line in fresh]
+        if padded:
+            fresh = [line.rstrip(_BLANKS) for line in fresh]
+        paired = tag == "replace" and i2 - i1 == j2 - j1
+        result[j1:j2] = map(_mend_line, old[i1:i2], fresh) if paired else fresh
     return result
+
+
+def _indented_by_tabs(lines: list[str]) -> bool:
+    """Whether tabs, and nothing else, indent the file: then a line indented by spaces would break it."""
+    indents = {line[0] for line in lines if line[:1] in ("\t", " ") and line.strip()}
+    return indents == {"\t"}
+
+
+def _tabbed(line: str) -> str:
+    """A line with its indentation of four spaces a step, as models write it, in tabs."""
+    body = line.lstrip(" ")
+    steps, rest = divmod(len(line) - len(body), 4)
+    return "\t" * steps + " " * rest + body
+
+
+def _padded(same: list[tuple[str, str]]) -> bool:
+    """Whether the model put blanks behind lines that have none, so that those of new lines mean nothing."""
+    return any(
+        after.strip() and after != after.rstrip(_BLANKS) and before == before.rstrip(_BLANKS)
+        for before, after in same
+    )
+
+
+def _noise(same: list[tuple[str, str]]) -> dict[int, str]:
+    """Odd characters that the model wrote for plain ones in lines it should have copied, to put back."""
+    return {
+        ord(wrote): had
+        for before, after in same
+        if len(before) == len(after)
+        for had, wrote in zip(before, after, strict=True)
+        if had != wrote and _SIMPLER.get(ord(wrote)) == had
+    }
 
 
 def _mend_line(old: str, new: str) -> str:
     """A changed line with its unchanged characters in the form that the file has them in."""
     a, b = old.translate(_SIMPLER), new.translate(_SIMPLER)
     blanks = old[len(old.rstrip(_BLANKS)) :]
-    if (a == old and not blanks) or len(a) * len(b) > _MENDABLE:
+    if (a == old and b == new and not blanks) or len(a) * len(b) > _MENDABLE:
         return new
     matcher = SequenceMatcher(None, a, b, autojunk=False)
     if matcher.ratio() < 0.6:  # below that it is another line, not a changed one

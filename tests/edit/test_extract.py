@@ -90,7 +90,8 @@ def test_extract(original: str, answer: str, expected: Extracted) -> None:
         ("# File: a.py", True),
         ("# b.py", False),
         ("# a.py does this", False),
-        ("a.py", False),
+        ("a.py", True),
+        ("b.py", False),
     ],
 )
 def test_a_comment_with_the_files_name_that_the_model_put_on_top_goes(line: str, removed: bool) -> None:

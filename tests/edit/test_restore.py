@@ -22,6 +22,15 @@ def restored(raw: bytes, answer: str, *, exact: bool = False) -> bytes:
         pytest.param(b"a\nb\n", "a\nB", b"a\nB\n", id="final newline"),
         pytest.param(b"a\nb\n\n\n", "a\nB\n", b"a\nB\n\n\n", id="blank lines at the end"),
         pytest.param(b"\n\na\nb\n", "a\nB", b"\n\na\nB\n", id="blank lines at the start"),
+        pytest.param(b"a\nb\n  \n\t\n", "a\nB", b"a\nB\n  \n\t\n", id="lines of blanks at the end"),
+        pytest.param(b" \na\nb\n ", "a\nB", b" \na\nB\n ", id="lines of blanks at both ends"),
+        pytest.param(b"\n\n", "a", b"a\n", id="nothing but blank lines"),
+        pytest.param(b"a\n\x0c\nb\n", "a\n\nB", b"a\n\x0c\nB\n", id="form feed left out"),
+        pytest.param(b"a\r\r\nb\r\r\n", "a\n\nB", b"a\r\r\nB\r\r\n", id="cr cr lf"),
+        pytest.param(
+            b"if a:\n    b = 1\n", "if a:\n\u00a0   b = 2", b"if a:\n    b = 2\n", id="a blank too many"
+        ),
+        pytest.param(b"a\nb\nc\n", "a  \nB  \nc  ", b"a\nB\nc\n", id="blanks behind every line"),
         pytest.param(b"a\r\nb", "a\nb\nc", b"a\r\nb\r\nc", id="line after an unended one"),
         pytest.param(
             "x\u00a0y — “z”  \nk\n".encode(), 'x y - "z"\nK', "x\u00a0y — “z”  \nK\n".encode(), id="A31"
@@ -30,7 +39,7 @@ def restored(raw: bytes, answer: str, *, exact: bool = False) -> bytes:
             "foo\u00a0is — it  \n".encode(), "bar is - it", "bar\u00a0is — it  \n".encode(), id="within"
         ),
         pytest.param(
-            b"if x:\n\tfoo()\n\tb()\n", "if x:\n    foo()\n    c()", b"if x:\n\tfoo()\n    c()\n", id="tab"
+            b"if x:\n\tfoo()\n\tb()\n", "if x:\n    foo()\n    c()", b"if x:\n\tfoo()\n\tc()\n", id="tab"
         ),
         pytest.param(b"a = 1  \nb = 2\t\n", "a = 1\nb = 3", b"a = 1  \nb = 3\t\n", id="trailing blanks"),
         pytest.param(
@@ -55,7 +64,16 @@ def test_exact_takes_the_characters_and_keeps_the_frame() -> None:
 
 def test_re_indentation_is_an_edit_and_not_a_simplification() -> None:
     assert restored(b"a\nb\n", "a\n    b") == b"a\n    b\n"
-    assert restored(b"\tb\n", "        b") == b"        b\n"
+    assert restored(b"    b\n", "        b") == b"        b\n"
+    assert restored(b"\tb\n", "        b") == b"\t\tb\n"
+
+
+def test_new_lines_of_a_file_indented_by_tabs_have_tabs() -> None:
+    make = b"all:\n\tgcc a.c\n"
+    assert restored(make, "all:\n    gcc a.c\n    strip a.out") == b"all:\n\tgcc a.c\n\tstrip a.out\n"
+    assert restored(make, "all:\n    gcc a.c\n    x", exact=True) == b"all:\n    gcc a.c\n    x\n"
+    mixed = b"\ta\n  b\n"
+    assert restored(mixed, "    a\n  b\n    c") == b"\ta\n  b\n    c\n"
 
 
 def test_a_character_that_the_encoding_lacks_is_refused() -> None:

@@ -1,0 +1,89 @@
+"""Whether a line is a model speaking about its answer, or a line of a file."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePath
+
+PROSE_SUFFIXES = (
+    ".md",
+    ".markdown",
+    ".mdx",
+    ".rst",
+    ".txt",
+    ".adoc",
+    ".qmd",
+    ".rmd",
+    ".tex",
+    ".html",
+    ".htm",
+)
+"""Files in which a sentence at the end may be the edit."""
+
+_MARKUP = r"^[\s*_#>]*"
+_GREETING = re.compile(
+    r"^(here(?:'s|’s| is| are)|sure\b|certainly\b|of course\b|okay\b|ok,|below is"
+    r"|the (?:updated|modified|edited|complete|changed)|i(?:'ve|’ve| have)\b|(?:updated|new) (?:file|code))",
+    re.IGNORECASE,
+)
+_CLOSING = re.compile(
+    _MARKUP + r"(?:i(?:'ve|’ve| have)?\s+(?:also\s+)?"
+    r"(?:renamed|changed|updated|replaced|added|removed|made|kept|modified)\b"
+    r"|(?:this|the)\s+(?:change|edit|update|code|file|function|modified|updated)\b.{0,40}"
+    r"\b(?:now|has been|should|will|renames?|changes?|replaces?|adds?|removes?)\b"
+    r"|(?:key\s+|summary\s+of\s+(?:the\s+)?)?changes(?:\s+made)?\s*:"
+    r"|let me know\b|i hope (?:this|that|it)\b|is there anything\b|feel free\b"
+    r"|note\s*(?:that|:)|in this (?:updated|modified|version)\b|explanation\b)",
+    re.IGNORECASE,
+)
+_NO_FILE = re.compile(
+    _MARKUP + r"(?:(?:i(?:'m|’m| am)\s+)?(?:sorry|unable)\b|i (?:can(?:not|'t|’t)|could not|won't)\b"
+    r"|as an ai\b|unfortunately\b|no (?:further |other )?changes?\b"
+    r"|(?:the |this )?(?:file|code|text|document)?\s*(?:is |was |remains? |stays? |already )*unchanged\W*$"
+    r"|(?:the|this) (?:file|code|text|document) (?:is|was|has|does|already)\b"
+    r"|(?:done|ok|okay|yes|n/?a|none|nothing(?: to change)?)\W*$)",
+    re.IGNORECASE,
+)
+_LABEL = re.compile(
+    _MARKUP + r"(?:assistant|output|result|answer|response|(?:updated |new |final |complete |modified )?"
+    r"(?:file|code|version|content))\W*$",
+    re.IGNORECASE,
+)
+_SENTENCE = re.compile(r"^[A-Z][\w'’]*(?:,? [\w'’`\"().,/-]+){2,} ?[.!?:]$")
+_WORDS = re.compile(r"^[^\w]*[^\W\d_][\w'’,.;:!?()\"-]*(?: [\w'’,.;:!?()\"-]+){3,}$")
+_NAME_LINE = re.compile(r"^[*_#`\s]*(?:file(?:name)?\s*:\s*)?([^\s*`]+?)[*_`:\s]*$", re.IGNORECASE)
+
+
+def greets(line: str) -> bool:
+    """Whether a line reads like a model's greeting."""
+    return _GREETING.match(line.strip()) is not None
+
+
+def closes(line: str) -> bool:
+    """Whether a line reads like what a model adds when it is done."""
+    return _CLOSING.match(line.strip()) is not None
+
+
+def declines(line: str) -> bool:
+    """Whether a line says that there is no new file, in place of one."""
+    return _NO_FILE.match(line.strip()) is not None
+
+
+def labels(line: str, name: str) -> bool:
+    """Whether a line only announces what follows: "Output:", or the name of the file."""
+    found = _NAME_LINE.match(line.strip())
+    named = found is not None and bool(name) and PurePath(found.group(1)).name == PurePath(name).name
+    return named or _LABEL.match(line.strip()) is not None
+
+
+def is_sentence(line: str) -> bool:
+    """Whether a line is one whole sentence, with nothing in it that code is made of."""
+    return _SENTENCE.match(line.strip()) is not None
+
+
+def is_prose(name: str, text: str) -> bool:
+    """Whether a file is written for people: a sentence in it is its own."""
+    if name.lower().endswith(PROSE_SUFFIXES):
+        return True
+    lines = [line for line in text.split("\n") if line.strip()]
+    return 2 * sum(_WORDS.match(line.strip()) is not None for line in lines) >= len(lines)
