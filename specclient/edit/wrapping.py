@@ -142,7 +142,9 @@ def _untagged(lines: list[str], own: list[str]) -> Peeled | None:
         inside, after = words_of(lines[start + 1 : end]), words_of(lines[end + 1 :])
         inside = [text for text in inside if not _FENCE.match(text)]
         known = sum(text in own for text in inside)
-        if 2 * known >= len(inside) and not any(text in own for text in after):
+        # A pair that says "file" and has everything in it is enough, however much was rewritten inside.
+        certain = start == 0 and not after and "file" in opening.lower()
+        if (certain or 2 * known >= len(inside)) and not any(text in own for text in after):
             return Peeled(trimmed(lines[start + 1 : end]), len(words_of(lines[:start])), len(after))
     return None
 

@@ -95,6 +95,12 @@ def test_in_every_frame(end: str, mark: bytes, codec: str, final: int, wrapper: 
     assert outcome(framed(old), answer, "short.py") == (framed(new), set())
 
 
+def test_tags_around_a_file_go_even_where_most_of_it_was_rewritten() -> None:
+    old = "def f(a):\n    return sum(a) / len(a)\n"
+    new = "def f(a):\n    if not a:\n        return 0.0\n    return fmean(a)\n"
+    assert outcome(old.encode(), f"<file>\n{new}</file>", "a.py") == (new.encode(), set())
+
+
 DOUBTFUL = {
     "nothing": "",
     "an empty fence": "```\n```",
