@@ -76,7 +76,8 @@ class Runner:
         counts = [sample.completion_tokens for sample in samples]
         tokens = sum(count for count in counts if count is not None) if None not in counts else None
         return [
-            replace(sample, block_seconds=seconds, block_tokens=tokens, joules=joules) for sample in samples
+            replace(sample, block=block.name, block_seconds=seconds, block_tokens=tokens, joules=joules)
+            for sample in samples
         ]
 
     async def _trial(self, trial: Trial) -> Sample:

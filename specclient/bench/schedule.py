@@ -44,6 +44,11 @@ class Block:
     def clients(self) -> int:
         return self.trials[0].clients
 
+    @property
+    def name(self) -> str:
+        """The same for the twin of the other arm."""
+        return self.trials[0].key.removesuffix(f"/{self.arm}")
+
 
 def blocks(cases: Sequence[Case], *, clients: Sequence[int], repeats: int, seed: int) -> list[Block]:
     """Every case in both arms, `repeats` times at each number of clients.

@@ -30,6 +30,8 @@ class Sample:
     arm: str
     clients: int
     repeat: int
+    block: str | None = None
+    """The same for all trials that ran at the same moment, and for their twins of the other arm."""
     error: str | None = None
     total: float | None = None
     first_content: float | None = None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from specclient.bench.stats import Estimate, clustered
+from specclient.bench.stats import Estimate, crossed, estimate
 from specclient.bench.store import Sample
 
 Decision = Literal["use it", "do not", "not enough evidence"]
@@ -33,6 +33,7 @@ class ArmFigures:
     prefill: Estimate | None
     cached: Estimate | None
     decode: Estimate | None
+    tokens: Estimate | None
     per_token: Estimate | None
     draft: Estimate | None
     verify: Estimate | None
@@ -77,11 +78,12 @@ class Group:
 
 
 def summarise(samples: Iterable[Sample], *, seed: int = 0) -> list[Group]:
-    """A group for each workload and number of clients, in the order in which they were run."""
+    """A group for each workload and number of clients, few clients first."""
     grouped: dict[tuple[str, int], list[Sample]] = defaultdict(list)
     for sample in samples:
         grouped[sample.workload, sample.clients].append(sample)
-    return [_group(*key, members, seed) for key, members in grouped.items()]
+    order = sorted(grouped, key=lambda key: key[1])  # the workloads stay as they were run
+    return [_group(*key, grouped[key], seed) for key in order]
 
 
 def _group(workload: str, clients: int, samples: Sequence[Sample], seed: int) -> Group:
@@ -96,6 +98,7 @@ def _group(workload: str, clients: int, samples: Sequence[Sample], seed: int) ->
         pairs=len(pairs),
         cases=cases,
         outcomes=outcomes,
+        blocks=len({_block(one) for one, _ in pairs}),
         same=bool(reasons) and all("in_prompt" in codes for codes in reasons),
     )
     figures = _figures([s for s in samples if s.arm == "without"], seed), _figures(predicted, seed)
@@ -182,12 +185,13 @@ def _figures(samples: Sequence[Sample], seed: int) -> ArmFigures:
         prefill=_estimate(ended, lambda sample: sample.prefill, seed),
         cached=_estimate(ended, lambda sample: sample.cached_tokens, seed),
         decode=_estimate(ended, lambda sample: sample.decode, seed),
+        tokens=_estimate(ended, lambda sample: sample.completion_tokens, seed),
         per_token=_estimate(ended, per_token, seed),
         draft=_estimate(ended, lambda s: _per_token(s, s.draft_seconds), seed),
         verify=_estimate(ended, lambda s: _per_token(s, s.verify_seconds), seed),
         overhead=_estimate(ended, lambda s: _per_token(s, _overhead(s)), seed),
-        throughput=_estimate(ended, lambda s: _over(s.block_tokens, s.block_seconds), seed),
-        joules_per_token=_estimate(ended, lambda s: _over(s.joules, s.block_tokens), seed),
+        throughput=_of_blocks(ended, lambda s: _over(s.block_tokens, s.block_seconds), seed),
+        joules_per_token=_of_blocks(ended, lambda s: _over(s.joules, s.block_tokens), seed),
         phases_by=next((sample.phases_by for sample in ended if sample.phases_by), None),
     )
 
@@ -199,30 +203,40 @@ def _over(amount: float | None, base: float | None) -> float | None:
 def _estimate(
     samples: Sequence[Sample], read: Callable[[Sample], float | None], seed: int
 ) -> Estimate | None:
-    values: dict[str, list[float]] = defaultdict(list)
-    for sample in samples:
-        value = read(sample)
-        if value is not None:
-            values[sample.case].append(value)
-    return clustered(values, seed=seed)
+    told = ((sample, read(sample)) for sample in samples)
+    return crossed([(s.case, _block(s), value) for s, value in told if value is not None], seed=seed)
+
+
+def _block(sample: Sample) -> str:
+    return sample.block or sample.key
+
+
+def _of_blocks(
+    samples: Sequence[Sample], read: Callable[[Sample], float | None], seed: int
+) -> Estimate | None:
+    """The same for what is told of a block, and stands in all of its samples."""
+    values = {_block(sample): value for sample in samples if (value := read(sample)) is not None}
+    return estimate(list(values.values()), seed=seed)
 
 
 def _ratio(
     pairs: Sequence[tuple[Sample, Sample]], read: Callable[[Sample], float | None], seed: int
 ) -> Estimate | None:
-    values: dict[str, list[float]] = defaultdict(list)
+    values = []
     for without, predicted in pairs:
         one, two = read(without), read(predicted)
         if one and two:
-            values[without.case].append(one / two)
-    return clustered(values, seed=seed)
+            values.append((without.case, _block(without), one / two))
+    return crossed(values, seed=seed)
 
 
 def _decide(
-    gain: Estimate | None, *, pairs: int, cases: int, outcomes: Sequence[str], same: bool
+    gain: Estimate | None, *, pairs: int, cases: int, blocks: int, outcomes: Sequence[str], same: bool
 ) -> tuple[Decision, str]:
     if gain is None:
         return "not enough evidence", "no pair of calls came to its end"
+    if outcomes == ("none",):
+        return "not enough evidence", "no request has a prediction: both arms were the same"
     if outcomes == ("withheld",):
         return "not enough evidence", "the endpoint cannot take the prediction: both arms were the same"
     if same:
@@ -233,6 +247,8 @@ def _decide(
         )
     if gain.low is None or gain.high is None or pairs < FEWEST_PAIRS or cases < FEWEST_CASES:
         return "not enough evidence", f"{pairs} pairs of {cases} cases are too few"
+    if blocks < FEWEST_PAIRS:
+        return "not enough evidence", f"{pairs} pairs that ran in {blocks} rounds are too few"
     interval = f"{gain.low:.2f} to {gain.high:.2f} times as fast, with 95 % confidence"
     if gain.low > 1:
         return "use it", interval

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +45,7 @@ ROWS = (
     Row("prefill", "prefill"),
     Row("  prompt from a cache", "cached", "tokens"),
     Row("decode", "decode"),
+    Row("tokens of the answer", "tokens", "tokens"),
     Row("a validated token", "per_token", gain="decode_gain"),
     Row("  of that draft", "draft"),
     Row("  verification", "verify"),
@@ -94,9 +95,26 @@ def speculation_text(group: Group) -> Iterator[tuple[str, str]]:
         yield "failed", f"{failed} calls"
 
 
+def shared_gaps(groups: Sequence[Group]) -> list[str]:
+    """What was measured in none of the groups; with a single group nothing is shared."""
+    if len(groups) < 2:
+        return []
+    return [gap for gap in groups[0].not_measured if all(gap in group.not_measured for group in groups)]
+
+
 def about_rows(about: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What was measured, where and when."""
-    for name in ("target", "provider", "model", "base_url", "machine", "started", "seed", "repeats"):
+    for name in (
+        "target",
+        "provider",
+        "model",
+        "base_url",
+        "machine",
+        "started",
+        "seed",
+        "repeats",
+        "max_tokens",
+    ):
         if about.get(name) not in (None, ""):
             yield name, str(about[name])
     if about.get("peak_memory") is not None:

@@ -61,7 +61,7 @@ def bench(
     cases = _cases(requests, workload, max_tokens)
     order = blocks(cases, clients=_numbers(clients), repeats=repeats, seed=seed)
     picked, loaded = pick_target(target, provider, model, base_url=base_url, config=config)
-    settings = {"clients": clients, "repeats": repeats, "seed": seed}
+    settings = {"clients": clients, "repeats": repeats, "seed": seed, "max_tokens": max_tokens}
     store = _measure(picked, loaded, cases, order, out, settings)
     groups = summarise(store.samples.values(), seed=seed)
     if html is not None:
@@ -220,11 +220,19 @@ def _print(groups: list[Group], about: dict[str, Any]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from specclient.bench.words import about_rows, group_title, rows, speculation_text
+    from specclient.bench.words import (
+        about_rows,
+        gain_text,
+        group_title,
+        rows,
+        shared_gaps,
+        speculation_text,
+    )
 
     console = stdout()
     for name, value in about_rows(about):
         console.print(Text(f"{name}: {value}", style="dim"))
+    everywhere = shared_gaps(groups)
     for group in groups:
         table = Table(title=f"\n{group_title(group)}", title_justify="left", box=None, pad_edge=False)
         table.add_column("")
@@ -238,4 +246,15 @@ def _print(groups: list[Group], about: dict[str, Any]) -> None:
         console.print(Text(f"verdict: {group.decision}", style=_STYLES[group.decision]), end="")
         console.print(Text(f" ({group.because})"))
         for gap in group.not_measured:
-            console.print(Text(f"not measured: {gap}", style="dim"))
+            if gap not in everywhere:
+                console.print(Text(f"not measured: {gap}", style="dim"))
+    for gap in everywhere:
+        console.print(Text(f"not measured anywhere: {gap}", style="dim"))
+    if len(groups) > 1:
+        verdicts = Table(title="\nverdicts", title_justify="left", box=None, pad_edge=False)
+        for title in ("", "whole call", ""):
+            verdicts.add_column(title)
+        for group in groups:
+            decision = Text(group.decision, style=_STYLES[group.decision])
+            verdicts.add_row(group_title(group), gain_text(group.gain), decision)
+        console.print(verdicts)

@@ -97,12 +97,40 @@ def test_failures_are_counted_and_do_not_end_it(bench: Any, server: ScriptedServ
     assert group["pairs"] == 0
 
 
+def test_a_target_out_of_reach_ends_it_at_once(bench: Any, server: ScriptedServer, tmp_path: Path) -> None:
+    server.respond = lambda _: error(401, "who are you")
+    code, out, err = bench("-w", "creative", "--out", "r.jsonl")
+    assert (code, out) == (1, "")
+    assert "who are you" in err
+    assert len(server.requests) == 1
+    assert not (tmp_path / "r.jsonl").exists()
+    server.respond = _answer
+    assert bench("-w", "creative", "--repeats", "1", "--out", "r.jsonl")[0] == 0
+
+
+def test_one_request_for_many_clients(bench: Any, tmp_path: Path) -> None:
+    request = {"messages": [{"role": "user", "content": "hi"}], "prediction": "Hello"}
+    (tmp_path / "one.jsonl").write_text(json.dumps(request))
+    code, out, _ = bench("one.jsonl", "--clients", "1,3", "--json")
+    assert code == 0
+    groups = json.loads(out)["groups"]
+    assert [(group["clients"], group["pairs"], group["cases"]) for group in groups] == [(1, 3, 1), (3, 9, 1)]
+    assert {group["decision"] for group in groups} == {"not enough evidence"}
+
+
+def test_requests_without_predictions_prove_nothing(bench: Any, tmp_path: Path) -> None:
+    (tmp_path / "none.jsonl").write_text(json.dumps({"messages": [{"role": "user", "content": "hi"}]}))
+    code, out, _ = bench("none.jsonl", "--json")
+    assert code == 0
+    assert "no request has a prediction" in json.loads(out)["groups"][0]["because"]
+
+
 def test_the_table_and_the_page_tell_the_same(bench: Any, tmp_path: Path) -> None:
     pytest.importorskip("plotly")
     code, out, _ = bench("-w", "code_edit", "--repeats", "2", "--html", "report.html")
     assert code == 0
     page = (tmp_path / "report.html").read_text()
-    for text in ("code_edit, 1 client", "not enough evidence", "whole call", "acceptance length"):
+    for text in ("code_edit, 1 client", "not enough evidence", "whole call", "same answer"):
         assert text in out
     assert "code_edit, 1 client" in page
     assert "Plotly.newPlot" in page

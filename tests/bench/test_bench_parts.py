@@ -9,14 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from bench_samples import samples
 
 from specclient.bench.cases import Case, built_in, from_jsonl
 from specclient.bench.meters import Meters
 from specclient.bench.schedule import blocks
-from specclient.bench.stats import clustered, estimate
-from specclient.bench.store import Sample, Store, fingerprint
+from specclient.bench.stats import clustered, crossed, estimate
 from specclient.bench.summary import summarise
 from specclient.bench.texts import BUILT_IN
+from specclient.bench.words import rows, speculation_text
 from specclient.errors import ConfigError
 
 CASES = [Case(f"{work}{number}", work, {"messages": []}, "x") for work in "ab" for number in range(3)]
@@ -118,26 +119,6 @@ def test_too_few_values_get_no_interval() -> None:
     assert (few.value, few.low, few.count) == (1.5, None, 2)
 
 
-def samples(gain: float, *, cases: int = 4, repeats: int = 5, **fields: object) -> list[Sample]:
-    draw = random.Random(5)
-    found = []
-    for case in range(cases):
-        for repeat in range(repeats):
-            for arm in ("without", "with"):
-                seconds = (1 if arm == "without" else 1 / gain) * draw.uniform(0.95, 1.05)
-                sample = Sample(
-                    key=f"w/{case}/1 clients/{repeat}.0/{arm}", workload="w", case=str(case), arm=arm,
-                    clients=1, repeat=repeat, total=seconds, decode=seconds * 0.8, prefill=0.1, queue=0.0,
-                    completion_tokens=101, forward_passes=100 if arm == "without" else 20, digest="d",
-                    accepted=80 if arm == "with" else None, rejected=20 if arm == "with" else None,
-                    extra_billed=20 if arm == "with" else None, outcome="local" if arm == "with" else "none",
-                    block_seconds=seconds, block_tokens=101, joules=50.0,
-                    draft_seconds=seconds * 0.1, verify_seconds=seconds * 0.6,
-                )  # fmt: skip
-                found.append(replace(sample, **fields))  # type: ignore[arg-type]
-    return found
-
-
 @pytest.mark.parametrize(
     ("gain", "decision"), [(3.0, "use it"), (0.7, "do not"), (1.0, "not enough evidence")]
 )
@@ -194,31 +175,6 @@ def test_what_was_not_reported_is_said_and_is_no_zero() -> None:
     assert "overhead apart" in text
 
 
-def test_an_interrupted_file_goes_on_and_a_strange_one_is_refused(tmp_path: Path) -> None:
-    about = {"fingerprint": fingerprint(CASES, {"seed": 0})}
-    path = tmp_path / "r.jsonl"
-    one, two, *_ = samples(2.0)
-    store = Store(path, about)
-    store.add([one])
-    store.close()
-    path.write_bytes(path.read_bytes() + b'{"key": "cut o')
-    again = Store(path, about)
-    assert again.samples == {one.key: one}
-    again.add([two])
-    again.close()
-    assert set(Store(path, about).samples) == {one.key, two.key}
-    with pytest.raises(ConfigError, match="holds another measurement"):
-        Store(path, {"fingerprint": fingerprint(CASES, {"seed": 1})})
-    path.write_text("hello\n")
-    with pytest.raises(ConfigError, match="not a results file"):
-        Store(path, about)
-
-
-def test_no_content_is_in_the_file(tmp_path: Path) -> None:
-    case = Case("c", "w", {"messages": [{"role": "user", "content": "SECRET"}]}, "SECRET")
-    assert "SECRET" not in fingerprint([case], {}) + repr(case)
-
-
 def test_energy_is_read_where_it_can_be_and_missing_else(tmp_path: Path) -> None:
     assert any("no RAPL" in gap for gap in Meters.find(tmp_path).missing)
     zone = tmp_path / "intel-rapl:0"
@@ -230,3 +186,55 @@ def test_energy_is_read_where_it_can_be_and_missing_else(tmp_path: Path) -> None
     (zone / "energy_uj").write_text("1000000")
     assert meters.between(before, meters.read()) == pytest.approx(2.0)
     assert meters.between({}, {}) is None
+
+
+def test_calls_of_one_moment_do_not_count_as_many() -> None:
+    """Four clients at once share whatever the machine did at that moment."""
+    draw = random.Random(4)
+    covered, trials = 0, 60
+    for trial in range(trials):
+        values = []
+        for block in range(10):
+            moment = draw.gauss(1, 0.2)
+            values += [(f"c{n % 3}", f"b{block}", moment + draw.gauss(0, 0.02)) for n in range(4)]
+        found = crossed(values, seed=trial)
+        assert found is not None
+        assert found.low is not None
+        assert found.high is not None
+        covered += found.low <= 1 <= found.high
+    assert covered >= 0.85 * trials
+
+
+def test_few_rounds_of_many_clients_are_called_so() -> None:
+    many = [replace(sample, block=f"b{sample.repeat % 3}") for sample in samples(3.0)]
+    (group,) = summarise(many)
+    assert (group.decision, group.because) == (
+        "not enough evidence",
+        "20 pairs that ran in 3 rounds are too few",
+    )
+
+
+def test_two_arms_that_were_the_same_prove_nothing() -> None:
+    (group,) = summarise(samples(3.0, outcome="via_prompt", reasons=("in_prompt",)))
+    assert group.decision == "not enough evidence"
+    assert "both arms were the same" in group.because
+    (group,) = summarise(samples(3.0, outcome="via_prompt", reasons=("put_in_prompt",)))
+    assert (group.decision, group.prompts_differ) == ("use it", True)
+
+
+def test_the_endpoints_own_drafting_is_told_and_owned_up_to() -> None:
+    (group,) = summarise(
+        samples(2.0, accepted=None, drafted=50, accepted_draft=20, forward_passes=None, acceptance_length=3.5)
+    )
+    told = dict(speculation_text(group))
+    assert told["accepted"] == "40% of the tokens that the endpoint drafted"
+    assert told["acceptance length"] == "3.50 tokens a pass"
+    assert any("drafts in both arms" in gap for gap in group.not_measured)
+
+
+def test_what_nobody_reported_has_no_row() -> None:
+    (group,) = summarise(samples(2.0, queue=None, joules=None))
+    labels = [row.label for row in rows(group)]
+    assert "queue" not in labels
+    assert "energy a token" not in labels
+    assert "decode" in labels
