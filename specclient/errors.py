@@ -36,6 +36,19 @@ class SpecclientError(Exception):
 
     report: Report | None = None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copied and pickled with all attributes: most errors take more than their message."""
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(
+    kind: type[SpecclientError], args: tuple[Any, ...], attributes: dict[str, Any]
+) -> SpecclientError:
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(attributes)
+    return error
+
 
 OpenAIError = SpecclientError
 

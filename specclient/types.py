@@ -83,13 +83,48 @@ class ChoiceLogprobs(Model):
     refusal: list[TokenLogprob] | None = None
 
 
-class ChatCompletionMessage(Model):
+class Audio(Model):
+    """Spoken content: base64 in `data`, what is said in `transcript`."""
+
+    id: str | None = None
+    data: str | None = None
+    expires_at: int | None = None
+    transcript: str | None = None
+
+
+class URLCitation(Model):
+    start_index: int | None = None
+    end_index: int | None = None
+    title: str | None = None
+    url: str | None = None
+
+
+class Annotation(Model):
+    type: str | None = None
+    url_citation: URLCitation | None = None
+
+
+class Reasoned(Model):
+    """What may bring a model's reasoning along.
+
+    No field of its own: where none came, none is in a dump, because some servers refuse a history that
+    holds the name, even with null.
+    """
+
+    @property
+    def reasoning_content(self) -> str | None:
+        """The reasoning, where the server sends it under this name; None where it does not."""
+        return (self.model_extra or {}).get("reasoning_content")
+
+
+class ChatCompletionMessage(Reasoned):
     role: str | None = None
     content: str | None = None
     refusal: str | None = None
-    reasoning_content: str | None = None
     tool_calls: list[ToolCall] | None = None
     function_call: Function | None = None
+    annotations: list[Annotation] | None = None
+    audio: Audio | None = None
 
 
 class Choice(Model):
@@ -120,13 +155,13 @@ class ChatCompletion(Answer):
     choices: list[Choice] = []
 
 
-class ChoiceDelta(Model):
+class ChoiceDelta(Reasoned):
     role: str | None = None
     content: str | None = None
     refusal: str | None = None
-    reasoning_content: str | None = None
     tool_calls: list[ToolCallDelta] | None = None
     function_call: Function | None = None
+    audio: Audio | None = None
 
 
 class ChunkChoice(Model):

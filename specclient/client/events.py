@@ -7,7 +7,8 @@
         answer = stream.get_final_completion()
 
 Event types: `chunk` (every chunk as it came), `content.delta` and `content.done`, `refusal.delta` and
-`refusal.done`, `tool_calls.function.arguments.delta` and `tool_calls.function.arguments.done`.
+`refusal.done`, `logprobs.content.delta` and `.done`, `logprobs.refusal.delta` and `.done`,
+`tool_calls.function.arguments.delta` and `.done`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Literal
 
+from specclient.client.event_types import ArgumentsEvent, LogprobsEvent, TextDoneEvent, TextEvent
 from specclient.client.stream import AsyncStream, Stream
 from specclient.errors import SpecclientError
 from specclient.report import Report
@@ -45,39 +47,7 @@ class ChunkEvent:
         return self.accumulator.snapshot()
 
 
-@dataclass(frozen=True, slots=True)
-class TextEvent:
-    """`delta` is what came, `snapshot` the whole text so far."""
-
-    type: Literal["content.delta", "refusal.delta"]
-    delta: str
-    snapshot: str
-
-
-@dataclass(frozen=True, slots=True)
-class TextDoneEvent:
-    """The whole text of the content, or of the refusal."""
-
-    type: Literal["content.done", "refusal.done"]
-    content: str
-
-    @property
-    def refusal(self) -> str:
-        return self.content
-
-
-@dataclass(frozen=True, slots=True)
-class ArgumentsEvent:
-    """`arguments` is the text of the arguments so far, `arguments_delta` what came ("" when done)."""
-
-    type: Literal["tool_calls.function.arguments.delta", "tool_calls.function.arguments.done"]
-    name: str
-    index: int
-    arguments: str
-    arguments_delta: str = ""
-
-
-Event = ChunkEvent | TextEvent | TextDoneEvent | ArgumentsEvent
+Event = ChunkEvent | TextEvent | TextDoneEvent | ArgumentsEvent | LogprobsEvent
 
 
 @dataclass(slots=True)
@@ -97,7 +67,7 @@ class _ChoiceState:
     extra: dict[str, Any] = field(default_factory=dict)
     """Fields of one server's own, such as `reasoning`."""
     tools: dict[int, _Tool] = field(default_factory=dict)
-    logprobs: list[Any] = field(default_factory=list)
+    logprobs: dict[str, list[Any]] = field(default_factory=dict)
     finish_reason: str | None = None
 
     def tool(self, delta: ToolCallDelta) -> tuple[int, _Tool]:
@@ -161,8 +131,8 @@ class Accumulator:
             for part in delta.tool_calls if isinstance(delta.tool_calls, list) else ():
                 if isinstance(part, ToolCallDelta):
                     events += self._tool(state, part)
-        if isinstance(choice.logprobs, ChoiceLogprobs) and isinstance(choice.logprobs.content, list):
-            state.logprobs += choice.logprobs.content
+        if isinstance(choice.logprobs, ChoiceLogprobs):
+            events += self._logprobs(state, choice.logprobs)
         if choice.finish_reason and state.finish_reason is None:
             state.finish_reason = choice.finish_reason
             events += self._finished(state)
@@ -182,12 +152,28 @@ class Accumulator:
         kind: Literal["tool_calls.function.arguments.delta"] = "tool_calls.function.arguments.delta"
         return [ArgumentsEvent(kind, tool.name, index, tool.arguments, arguments)]
 
+    def _logprobs(self, state: _ChoiceState, logprobs: ChoiceLogprobs) -> list[Event]:
+        events: list[Event] = []
+        if isinstance(logprobs.content, list) and logprobs.content:
+            so_far = state.logprobs.setdefault("content", [])
+            so_far += logprobs.content
+            events.append(LogprobsEvent("logprobs.content.delta", logprobs.content, so_far))
+        if isinstance(logprobs.refusal, list) and logprobs.refusal:
+            so_far = state.logprobs.setdefault("refusal", [])
+            so_far += logprobs.refusal
+            events.append(LogprobsEvent("logprobs.refusal.delta", logprobs.refusal, so_far))
+        return events
+
     def _finished(self, state: _ChoiceState) -> list[Event]:
         events: list[Event] = []
         if state.content:
             events.append(TextDoneEvent("content.done", state.content))
         if state.refusal:
             events.append(TextDoneEvent("refusal.done", state.refusal))
+        if "content" in state.logprobs:
+            events.append(LogprobsEvent("logprobs.content.done", state.logprobs["content"]))
+        if "refusal" in state.logprobs:
+            events.append(LogprobsEvent("logprobs.refusal.done", state.logprobs["refusal"]))
         for index, tool in sorted(state.tools.items()):
             done = ArgumentsEvent("tool_calls.function.arguments.done", tool.name, index, tool.arguments)
             events.append(done)
@@ -215,7 +201,7 @@ class Accumulator:
                 ]
             choice = {"index": index, "message": message, "finish_reason": state.finish_reason}
             if state.logprobs:
-                choice["logprobs"] = {"content": state.logprobs}
+                choice["logprobs"] = state.logprobs
             choices.append(choice)
         answer = {**self._head, "object": "chat.completion", "choices": choices}
         if self._usage is not None:
@@ -263,6 +249,9 @@ class ChatStream:
 
     def __iter__(self) -> Iterator[Event]:
         return self._events
+
+    def __next__(self) -> Event:
+        return next(self._events)
 
     @property
     def current_completion_snapshot(self) -> ChatCompletion:
@@ -327,6 +316,9 @@ class AsyncChatStream:
 
     def __aiter__(self) -> AsyncIterator[Event]:
         return self._events
+
+    async def __anext__(self) -> Event:
+        return await anext(self._events)
 
     @property
     def current_completion_snapshot(self) -> ChatCompletion:

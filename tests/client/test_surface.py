@@ -428,3 +428,37 @@ def test_events_of_a_stream_that_was_left_have_no_final_answer(door: SyncDoor) -
     door.run(stream.close())
     with pytest.raises(specclient.SpecclientError, match="not read to its end"):
         door.run(stream.get_final_completion())
+
+
+def test_events_of_logprobs_and_what_is_never_parsed(door: SyncDoor) -> None:
+    from tests.doors import OpenStream
+
+    first, second = chunk("a"), chunk(refusal="no")
+    first["choices"][0]["logprobs"] = {"content": [{"token": "a", "logprob": -0.1}], "refusal": None}
+    second["choices"][0]["logprobs"] = {"content": None, "refusal": [{"token": "no", "logprob": -0.2}]}
+    door.server.play(sse(first, second, finish()))
+    stream = (
+        door.run(door.client.chat.completions.stream(messages=MESSAGES).__aenter__())
+        if (door.kind == "async")
+        else door.client.chat.completions.stream(messages=MESSAGES).__enter__()
+    )
+    first_event = door.next(stream)
+    events = [first_event, *OpenStream(door, stream)]
+    kinds = [event.type for event in events if event.type != "chunk"]
+    assert kinds == [
+        "content.delta",
+        "logprobs.content.delta",
+        "refusal.delta",
+        "logprobs.refusal.delta",
+        "content.done",
+        "refusal.done",
+        "logprobs.content.done",
+        "logprobs.refusal.done",
+    ]
+    found = {event.type: event for event in events}
+    assert found["logprobs.content.delta"].snapshot[0].token == "a"
+    assert found["logprobs.refusal.done"].refusal[0].token == "no"
+    assert (found["content.delta"].parsed, found["content.done"].parsed) == (None, None)
+    final = door.run(stream.get_final_completion())
+    assert final.choices[0].logprobs.refusal[0].logprob == -0.2
+    door.run(stream.close())
