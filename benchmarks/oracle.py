@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import process_time
 
+from benchmarks.common import at_hand
 from specclient_engine.api import CostModel, Draft, Proposer, Tokenizer
 from specclient_engine.draft_length import DraftLengthPolicy
 from specclient_engine.models import cached
@@ -116,13 +116,13 @@ def load_tokenizer(folder: Path | None) -> tuple[Tokenizer, str]:
 
 def load_cases(path: Path) -> list[Case]:
     """One edit a line: name, path or id; before; after; an instruction or a subject."""
-    if not path.exists():
-        sys.exit(f"{path} is not there: give the folder of edits with --data.")
     cases = []
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in at_hand(path).read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         name = str(row.get("name") or row.get("id") or row.get("path"))
-        instruction = row.get("instruction_lazy") or row.get("subject") or ""
+        instruction = (
+            row.get("instruction_lazy") or row.get("subject") or row.get("instruction_descriptive", "")
+        )
         cases.append(Case(name, instruction, row["before"], row["after"]))
     return cases
 

@@ -169,7 +169,8 @@ def main(
     """Compare drafting rules on known edits."""
     folder = locate(model).path if model is not None else model_at_hand()
     ids, label = load_tokenizer(tokenizer or folder)
-    sets = load_sets(data, edits or ["canitedit", "canitedit x5", "canitedit x5 all", "edit_pairs"])
+    published = ["canitedit", "canitedit x5", "canitedit x5 all", "edit_pairs"]
+    sets = load_sets(data, edits or (published if data.is_dir() else ["edits"]))
     replayer = Replayer(ids, [case for cases in sets.values() for case in cases])
     curves: dict[str, CostCurve] = {"reference CPU": CPU, "flat": FLAT}
     if curve is not None:
