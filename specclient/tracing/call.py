@@ -263,12 +263,12 @@ def _open(call: Call, parent: Context | None) -> None:
     identity["specclient.version"] = __version__
     if start.adapter:
         identity["specclient.adapter"] = start.adapter
-    call.span = call.options.tracer.start_span(
+    call.span = call.options.open(
         f"{start.operation} {model}" if model else start.operation,
-        context=parent,
-        kind=SpanKind.INTERNAL if start.in_process else SpanKind.CLIENT,
-        attributes=identity,
-        start_time=call.timeline.wall,
+        parent,
+        SpanKind.INTERNAL if start.in_process else SpanKind.CLIENT,
+        identity,
+        call.timeline.wall,
     )
     call.owned = True
     if call.span.get_span_context().is_valid:

@@ -30,9 +30,7 @@ class Group:
         if targets < 2 or options.telemetry != "on":
             return
         try:
-            self._span = options.tracer.start_span(
-                "specclient.generate", kind=SpanKind.INTERNAL, start_time=self._wall
-            )
+            self._span = options.open("specclient.generate", None, SpanKind.INTERNAL, None, self._wall)
             self.context = trace.set_span_in_context(self._span)
         except Exception:
             log.debug("chain of targets not traced", exc_info=True)

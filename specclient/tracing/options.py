@@ -9,8 +9,10 @@ from typing import Literal
 
 from opentelemetry import trace
 from opentelemetry._logs import LoggerProvider
+from opentelemetry.context import Context
 from opentelemetry.metrics import MeterProvider
-from opentelemetry.trace import Tracer, TracerProvider
+from opentelemetry.trace import Span, SpanKind, Tracer, TracerProvider
+from opentelemetry.util.types import Attributes
 
 from specclient._version import __version__
 from specclient.tracing.metrics import Instruments
@@ -53,6 +55,22 @@ class TracingOptions:
     def tracer(self) -> Tracer:
         """A proxy until the application sets a provider, then the real thing."""
         return trace.get_tracer(SCOPE, __version__, self.tracer_provider)
+
+    def open(
+        self,
+        name: str,
+        context: Context | None,
+        kind: SpanKind,
+        attributes: Attributes,
+        start_time: int,
+    ) -> Span:
+        """A started span. Without an SDK it stands for its parent, so that a caller's trace is passed on;
+        the API does that by itself only in newer versions."""
+        span = self.tracer.start_span(name, context, kind, attributes, start_time=start_time)
+        if span.get_span_context().is_valid:
+            return span
+        parent = trace.get_current_span(context).get_span_context()
+        return trace.NonRecordingSpan(parent) if parent.is_valid else span
 
     @cached_property
     def instruments(self) -> Instruments:

@@ -69,9 +69,7 @@ def start_server(
             attributes["server.address"] = address
             if port is not None:
                 attributes["server.port"] = port
-        span = options.tracer.start_span(
-            f"{method} {route}", extract(headers), SpanKind.SERVER, attributes, start_time=wall
-        )
+        span = options.open(f"{method} {route}", extract(headers), SpanKind.SERVER, attributes, wall)
         return ServerSpan(span, trace.set_span_in_context(span), wall)
     except Exception:
         log.debug("served request not traced", exc_info=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from typing import Any
 
 import pytest
+from opentelemetry._logs import LogRecord
 from opentelemetry.sdk._logs import LoggerProvider
-from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
+from opentelemetry.sdk._logs import export as log_export
 from tracing_helpers import Backend
 
 from specclient.errors import BadRequestError
@@ -77,9 +79,11 @@ def test_the_shape_of_captured_messages(backend: Backend) -> None:
 
 @pytest.mark.parametrize(("mode", "on_span"), [("EVENT_ONLY", False), ("SPAN_AND_EVENT", True)])
 def test_content_as_an_event(backend: Backend, mode: Any, on_span: bool) -> None:
-    exporter = InMemoryLogRecordExporter()
+    if "event_name" not in inspect.signature(LogRecord).parameters:
+        pytest.skip("log records have no names in this opentelemetry-api")
+    exporter = log_export.InMemoryLogRecordExporter()
     provider = LoggerProvider()
-    provider.add_log_record_processor(SimpleLogRecordProcessor(exporter))
+    provider.add_log_record_processor(log_export.SimpleLogRecordProcessor(exporter))
     told = run(backend, capture_content=mode, logger_provider=provider)
     assert (PROMPT in told) is on_span
     (log,) = exporter.get_finished_logs()
