@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -120,10 +120,13 @@ class WrappedCall:
 
     # The way back --------------------------------------------------------------------------------
 
-    def headers(self, status: int, headers: Any) -> None:
+    def headers(self, status: int, headers: Any) -> dict[str, str]:
+        """Take note of an answer's head; its headers by lower-case name."""
         self.timeline.headers()
         self._tried[-1].status = status
-        self._answer.headers(plain_headers(headers))
+        told = plain_headers(headers)
+        self._answer.headers(told)
+        return told
 
     @property
     def may_downgrade(self) -> bool:
@@ -153,11 +156,10 @@ class WrappedCall:
         self.timeline.attempt_ended()
         return True
 
-    def answered_with_error(self, status: int, headers: Any) -> None:
+    def answered_with_error(self, status: int, told: Mapping[str, str]) -> None:
         """The answer is an error, which the SDK gets; it may try again."""
         self._tried[-1].error = f"HTTP {status}"
         self.timeline.attempt_ended()
-        told = plain_headers(headers)
         if pending.will_retry(self._retries, self.settings.max_retries, status, told):
             pending.park(self, self._content, told)
         else:

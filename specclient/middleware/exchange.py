@@ -62,33 +62,34 @@ def _answer(call: WrappedCall, request: Any, family: Family, *, is_async: bool) 
         call.attempt_started()
         try:
             response = yield Send(call.wire_request(request, family), call.trace.current())
-            call.headers(response.status_code, response.headers)
+            told = call.headers(response.status_code, response.headers)
+            raw = is_raw(response, told)
             if response.status_code < 300:
-                return (yield from _body(call, response, family, is_async=is_async))
+                kind = told.get("content-type", "")
+                return (yield from _body(call, response, kind, family, raw=raw, is_async=is_async))
             if call.may_downgrade:
-                body = yield Read(response)
+                body = yield Read(response, raw)
                 if call.downgraded(response.status_code, body):
                     continue
-                response = with_body(response, body, family, is_async=is_async)
+                response = with_body(response, body, family, raw=raw, is_async=is_async)
         except BaseException as error:
             call.attempt_failed(error)
             raise
-        call.answered_with_error(response.status_code, response.headers)
+        call.answered_with_error(response.status_code, told)
         return response
 
 
-def _body(call: WrappedCall, response: Any, family: Family, *, is_async: bool) -> Steps:
-    kind = response.headers.get("content-type", "")
+def _body(call: WrappedCall, response: Any, kind: str, family: Family, *, raw: bool, is_async: bool) -> Steps:
     # A response that has begun to be decoded cannot be given another body, so those are made anew.
     plain = kind.startswith("application/json") or not (call.streamed or kind.startswith("text/event-stream"))
     if plain:
-        content = yield Read(response)
-        made = with_body(response, call.plain(content), family, is_async=is_async)
+        content = yield Read(response, raw)
+        made = with_body(response, call.plain(content), family, raw=raw, is_async=is_async)
         made.extensions[KEY] = call.report
         return made
     relay = EventRelay(call)
     body_class: Any = family.async_body if is_async else family.body
-    if not is_raw(response):
+    if not raw:
         blocks = response.aiter_bytes() if is_async else response.iter_bytes()
         body = body_class(blocks, response.aclose if is_async else response.close, relay, response.extensions)
         headers = [(name, value) for name, value in response.headers.multi_items() if name not in _RECODED]
@@ -104,10 +105,10 @@ def _body(call: WrappedCall, response: Any, family: Family, *, is_async: bool) -
     return made
 
 
-def with_body(response: Any, content: bytes, family: Family, *, is_async: bool) -> Any:
+def with_body(response: Any, content: bytes, family: Family, *, raw: bool, is_async: bool) -> Any:
     """A response like this one, with a body that is at hand and not encoded."""
     kind: Any = family.async_bytes_body if is_async else family.bytes_body
-    if is_raw(response):
+    if raw:
         response.stream = kind(content)
         if "content-length" in response.headers:
             response.headers["content-length"] = str(len(content))

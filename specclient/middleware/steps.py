@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -12,12 +13,12 @@ def plain_headers(headers: Any) -> dict[str, str]:
     return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers.raw}
 
 
-def is_raw(response: Any) -> bool:
+def is_raw(response: Any, headers: Mapping[str, str]) -> bool:
     """Whether a response's stream gives the body as it is, and can be exchanged for another.
 
     A body that is encoded, or that was at hand from the start (of a mock, a cache), is not like that.
     """
-    return "content-encoding" not in response.headers and not response.is_closed
+    return "content-encoding" not in headers and not response.is_closed
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +45,12 @@ class Read:
     """
 
     response: Any
+    raw: bool
 
     def run(self, _transport: Any) -> bytes:
         response = self.response
         try:
-            if not is_raw(response):
+            if not self.raw:
                 return response.read()  # type: ignore[no-any-return]  # a Response of either family
             return b"".join(response.stream)
         finally:
@@ -57,7 +59,7 @@ class Read:
     async def arun(self, _transport: Any) -> bytes:
         response = self.response
         try:
-            if not is_raw(response):
+            if not self.raw:
                 return await response.aread()  # type: ignore[no-any-return]
             return b"".join([block async for block in response.stream])
         finally:
