@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 from specclient._version import __version__
 
 if TYPE_CHECKING:
+    from specclient.client import DEFAULT_MAX_RETRIES as DEFAULT_MAX_RETRIES
+    from specclient.client import DEFAULT_TIMEOUT as DEFAULT_TIMEOUT
     from specclient.client import NOT_GIVEN as NOT_GIVEN
     from specclient.client import AsyncClient as AsyncClient
     from specclient.client import AsyncOpenAI as AsyncOpenAI
@@ -22,13 +24,14 @@ if TYPE_CHECKING:
     from specclient.client import Omit as Omit
     from specclient.client import OpenAI as OpenAI
     from specclient.client import Stream as Stream
+    from specclient.client import not_given as not_given
     from specclient.client import omit as omit
     from specclient.config import Target as Target
     from specclient.config import Timeout as Timeout
     from specclient.config import load_config as load_config
     from specclient.dry_run import plan as plan
-    from specclient.edit import FileEdit as FileEdit
     from specclient.economics import workload as workload
+    from specclient.edit import FileEdit as FileEdit
     from specclient.errors import APIConnectionError as APIConnectionError
     from specclient.errors import APIError as APIError
     from specclient.errors import APIResponseValidationError as APIResponseValidationError
@@ -63,7 +66,8 @@ if TYPE_CHECKING:
 
 _ROOMS = {
     "facts": "capabilities",
-    "client": "NOT_GIVEN AsyncClient AsyncOpenAI AsyncStream Client NotGiven Omit OpenAI Stream omit",
+    "client": "DEFAULT_MAX_RETRIES DEFAULT_TIMEOUT NOT_GIVEN AsyncClient AsyncOpenAI AsyncStream Client "
+    "NotGiven Omit OpenAI Stream not_given omit",
     "config": "Target Timeout load_config",
     "dry_run": "plan",
     "economics": "workload",

@@ -52,7 +52,7 @@ def of_variables(config: Config) -> tuple[dict[str, str], list[str]]:
 
 
 def _tracing(config: Config) -> Any:
-    from specclient.client.client import tracing_of
+    from specclient.client.base import tracing_of
 
     return tracing_of(config)
 

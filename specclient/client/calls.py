@@ -17,7 +17,7 @@ from specclient.prediction import Prediction, PredictionLike
 from specclient.types import Answer, ChatCompletion, ChatCompletionChunk, Completion, parse
 
 if TYPE_CHECKING:
-    from specclient.client.client import ClientBase
+    from specclient.client.base import ClientBase
 
 Api = Literal["chat", "completions"]
 KNOWN = {"chat": CHAT, "completions": COMPLETIONS}
@@ -45,8 +45,8 @@ class Extras:
         return CallOptions(
             timeout=Timeout.of(self.timeout) if given else defaults.timeout,
             max_retries=defaults.max_retries if self.max_retries is None else self.max_retries,
-            headers={**defaults.headers, **_fields(self.extra_headers, "extra_headers")},
-            query={**defaults.query, **_fields(self.extra_query, "extra_query")},
+            headers={**defaults.headers, **given_fields(self.extra_headers, "extra_headers")},
+            query={**defaults.query, **given_fields(self.extra_query, "extra_query")},
             idempotency_key=self.idempotency_key,
             workload=checked(self.workload),
             adapter=defaults.adapter,
@@ -56,7 +56,7 @@ class Extras:
 EXTRAS = tuple(each.name for each in fields(Extras))
 
 
-def _fields(value: Any, name: str) -> dict[str, Any]:
+def given_fields(value: Any, name: str) -> dict[str, Any]:
     """What is laid over the client's own; "not given", like None, takes a field out."""
     if value is None or isinstance(value, NotGiven):
         return {}

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Generator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
+from urllib.parse import quote
 
 from specclient.client.calls import Extras
 from specclient.client.params import NOT_GIVEN
-from specclient.client.resources import Given, asend, send
+from specclient.client.resources import (
+    AsyncStreamingCompletions,
+    Given,
+    StreamingCompletions,
+    asend,
+    not_here,
+    send,
+)
 from specclient.core import drive
 from specclient.core.fetch import Fetch
 from specclient.core.local import DEFAULT_MODEL
+from specclient.errors import ConfigError, NotFoundError
 from specclient.prediction import PredictionLike
 from specclient.types import ModelInfo, ModelList, parse
 
 if TYPE_CHECKING:
-    from specclient.client.client import AsyncClient, Client, ClientBase
+    from specclient.client.base import ClientBase
+    from specclient.client.client import AsyncClient, Client
 
 
 class TextCompletions:
@@ -51,6 +61,10 @@ class TextCompletions:
     def with_raw_response(self) -> TextCompletions:
         return TextCompletions(self._client, raw=True)
 
+    @cached_property
+    def with_streaming_response(self) -> StreamingCompletions:
+        return StreamingCompletions(self)
+
 
 class AsyncTextCompletions:
     """The async twin of `TextCompletions`."""
@@ -84,6 +98,10 @@ class AsyncTextCompletions:
     def with_raw_response(self) -> AsyncTextCompletions:
         return AsyncTextCompletions(self._client, raw=True)
 
+    @cached_property
+    def with_streaming_response(self) -> AsyncStreamingCompletions:
+        return AsyncStreamingCompletions(self)
+
 
 def _local_models(client: ClientBase) -> ModelList | None:
     target = client.destinations[0].target
@@ -92,9 +110,22 @@ def _local_models(client: ClientBase) -> ModelList | None:
     return ModelList(object="list", data=[ModelInfo(id=target.model or DEFAULT_MODEL, object="model")])
 
 
-def _fetch(client: ClientBase, extras: Extras) -> Fetch:
+def _local_model(client: ClientBase, name: str) -> ModelInfo | None:
+    offered = _local_models(client)
+    if offered is None:
+        return None
+    if name != offered.data[0].id:
+        raise NotFoundError(f"The embedded engine has no model {name!r} here.", status_code=404)
+    return offered.data[0]
+
+
+def _fetch(client: ClientBase, extras: Extras, model: str | None = None) -> Fetch:
+    """The list of models, or one of them, as a request."""
     client.ensure_open()
-    return Fetch(client.destinations[0], "models", extras.options(client.defaults))
+    if model == "":
+        raise ConfigError("models.retrieve() takes the name of a model, and was given an empty one.")
+    below = "" if model is None else "/" + quote(model, safe="")
+    return Fetch(client.destinations[0], "models", extras.options(client.defaults), below)
 
 
 class Models:
@@ -110,6 +141,17 @@ class Models:
             return local
         drive.begin(fetch)
         return parse(ModelList, fetch.result or {})
+
+    def retrieve(self, model: str, **extras: Any) -> ModelInfo:
+        """One model of the endpoint."""
+        fetch = _fetch(self._client, Extras(**extras), model)
+        if (local := _local_model(self._client, model)) is not None:
+            return local
+        drive.begin(fetch)
+        return parse(ModelInfo, fetch.result or {})
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise not_here(self, name)
 
 
 class AsyncModelList:
@@ -143,3 +185,14 @@ class AsyncModels:
     def list(self, **extras: Any) -> AsyncModelList:
         """The models of the endpoint."""
         return AsyncModelList(self._client, Extras(**extras))
+
+    async def retrieve(self, model: str, **extras: Any) -> ModelInfo:
+        """One model of the endpoint."""
+        fetch = _fetch(self._client, Extras(**extras), model)
+        if (local := _local_model(self._client, model)) is not None:
+            return local
+        await drive.abegin(fetch)
+        return parse(ModelInfo, fetch.result or {})
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise not_here(self, name)

@@ -29,7 +29,7 @@ class Omit(NotGiven):
         return "omit"
 
 
-NOT_GIVEN = NotGiven()
+NOT_GIVEN = not_given = NotGiven()
 omit = Omit()
 
 Messages = Iterable[Mapping[str, Any] | BaseModel]

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Generic, TypeVar
+from datetime import timedelta
+from typing import Any, Generic, Self, TypeVar
 
-from specclient.core.errors import MASK, request_id
+from specclient.core.errors import request_id
 from specclient.core.flow import Flow
+from specclient.core.http import safe_request
 
 R = TypeVar("R")
+
+
+def http_request(flow: Flow) -> Any:
+    """The request as an httpx one, without its body; what could be a secret is masked."""
+    import httpx
+
+    send = getattr(flow.exchange, "send", None)
+    if send is not None and send.url.startswith("http"):
+        return safe_request(send)
+    return httpx.Request("POST", "http://local/")  # the engine: nothing went over a network
 
 
 def http_response(flow: Flow, content: bytes) -> Any:
@@ -17,9 +29,7 @@ def http_response(flow: Flow, content: bytes) -> Any:
 
     framing = ("content-encoding", "content-length", "transfer-encoding")
     headers = {name: value for name, value in flow.headers.items() if name not in framing}
-    host, _ = flow.current.address
-    request = httpx.Request("POST", f"https://{host or 'local'}/", headers={"authorization": MASK})
-    return httpx.Response(flow.status or 0, headers=headers, content=content, request=request)
+    return httpx.Response(flow.status or 0, headers=headers, content=content, request=http_request(flow))
 
 
 class RawResponse(Generic[R]):
@@ -28,6 +38,11 @@ class RawResponse(Generic[R]):
     def __init__(self, flow: Flow, parsed: R) -> None:
         self._flow = flow
         self._parsed = parsed
+
+    @classmethod
+    def of(cls, other: RawResponse[R]) -> Self:
+        """The same response as one of this class."""
+        return cls(other._flow, other._parsed)
 
     @property
     def http_response(self) -> Any:
@@ -41,6 +56,29 @@ class RawResponse(Generic[R]):
     @property
     def status_code(self) -> int:
         return self._flow.status or 0
+
+    @property
+    def http_request(self) -> Any:
+        return http_request(self._flow)
+
+    @property
+    def url(self) -> Any:
+        return self.http_request.url
+
+    @property
+    def method(self) -> str:
+        return "POST"
+
+    @property
+    def http_version(self) -> str:
+        return "HTTP/1.1"
+
+    @property
+    def elapsed(self) -> timedelta:
+        """From sending the last try's request to the end of its answer; of a stream, to its headers."""
+        attempt = self._flow.ledger.timeline.attempt
+        end = attempt.ended or attempt.headers or attempt.started
+        return timedelta(microseconds=(end - attempt.started) / 1000)
 
     @property
     def request_id(self) -> str | None:

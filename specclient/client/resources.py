@@ -17,6 +17,7 @@ from specclient.types import ChatCompletion, ChatCompletionChunk
 if TYPE_CHECKING:
     from specclient.client.client import AsyncClient, Client
     from specclient.client.events import AsyncChatStreamManager, ChatStreamManager
+    from specclient.client.streamed_response import AsyncStreamedResponseManager, StreamedResponseManager
 
 Headers = Mapping[str, str | None] | None
 Given = NotGiven | None
@@ -49,13 +50,15 @@ async def asend(
     return RawResponse(flow, answer) if raw else answer
 
 
+_STORED = "what OpenAI stores is read and changed with the official SDK"
 _ELSEWHERE = {
     "parse": "parse a schema's answer with the official SDK, wrapped by specclient.wrap()",
-    "with_streaming_response": "use with_raw_response with stream=True",
+    **dict.fromkeys(("retrieve", "update", "list", "delete", "messages"), _STORED),
 }
 
 
-def _not_here(resource: object, name: str) -> AttributeError:
+def not_here(resource: object, name: str) -> AttributeError:
+    """The error for a name that a resource does not have, with what to use instead where there is one."""
     if name in _ELSEWHERE:
         return AttributeError(f"{type(resource).__name__} has no {name!r}: {_ELSEWHERE[name]}.")
     return AttributeError(f"{type(resource).__name__!r} object has no attribute {name!r}")
@@ -65,7 +68,7 @@ class Completions:
     """The chat completions API."""
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise _not_here(self, name)
+        raise not_here(self, name)
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -162,6 +165,11 @@ class Completions:
         """The same methods, answering with headers and status."""
         return RawCompletions(self._client)
 
+    @cached_property
+    def with_streaming_response(self) -> StreamingCompletions:
+        """`create` inside a `with` block: headers and status at once, the body as it is read."""
+        return StreamingCompletions(self)
+
 
 class RawCompletions(Completions):
     """`create` answers with a `RawResponse`; its `parse()` is the answer."""
@@ -170,11 +178,23 @@ class RawCompletions(Completions):
         return super()._create(**{**options, "raw": True})
 
 
+class StreamingCompletions:
+    """`create` as a context manager over a `StreamedResponse`."""
+
+    def __init__(self, completions: Any) -> None:
+        self._completions = completions
+
+    def create(self, **options: Any) -> StreamedResponseManager:
+        from specclient.client.streamed_response import StreamedResponseManager
+
+        return StreamedResponseManager(lambda: self._completions.with_raw_response.create(**options))
+
+
 class AsyncCompletions:
     """The async twin of `Completions`."""
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise _not_here(self, name)
+        raise not_here(self, name)
 
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
@@ -264,12 +284,29 @@ class AsyncCompletions:
         """The same methods, answering with headers and status."""
         return AsyncRawCompletions(self._client)
 
+    @cached_property
+    def with_streaming_response(self) -> AsyncStreamingCompletions:
+        """See `Completions.with_streaming_response`; `async with`."""
+        return AsyncStreamingCompletions(self)
+
 
 class AsyncRawCompletions(AsyncCompletions):
     """`create` answers with a `RawResponse`; its `parse()` is the answer."""
 
     async def _create(self, **options: Any) -> Any:
         return await super()._create(**{**options, "raw": True})
+
+
+class AsyncStreamingCompletions:
+    """The async twin of `StreamingCompletions`."""
+
+    def __init__(self, completions: Any) -> None:
+        self._completions = completions
+
+    def create(self, **options: Any) -> AsyncStreamedResponseManager:
+        from specclient.client.streamed_response import AsyncStreamedResponseManager
+
+        return AsyncStreamedResponseManager(lambda: self._completions.with_raw_response.create(**options))
 
 
 class Chat:

@@ -14,13 +14,14 @@ from specclient.errors import APIError, APIResponseValidationError, ConfigError
 
 
 class Fetch:
-    """Driven like a `Flow`: `steps` until `result` is there."""
+    """Driven like a `Flow`: `steps` until `result` is there. `below` is a path below the API's own."""
 
-    def __init__(self, destination: Destination, api: str, options: CallOptions) -> None:
+    def __init__(self, destination: Destination, api: str, options: CallOptions, below: str = "") -> None:
         self.result: dict[str, Any] | None = None
         self._destination = destination
         self._api = api
         self._options = options
+        self._below = below
         self.steps: Steps = self._run()
 
     def _run(self) -> Steps:
@@ -42,7 +43,7 @@ class Fetch:
         facts = destination.facts(self._api, destination.target.model)
         if facts.path is None:
             raise ConfigError(f"{facts.title} has no {self._api} API of OpenAI's shape.")
-        send = destination.request("GET", facts.path, query=facts.query, options=self._options)
+        send = destination.request("GET", facts.path + self._below, query=facts.query, options=self._options)
         timeout = destination.target.timeout if self._options.timeout is None else self._options.timeout
         exchange = yield Open(destination, send, Wire(timeout, Timeline()), None)
         try:

@@ -305,13 +305,23 @@ def test_what_is_not_there_says_what_to_use(door: SyncDoor) -> None:
             getattr(door.client, name)
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = door.client.nonsense
+    with pytest.raises(AttributeError, match="extra_body="):
+        _ = door.client.post
+    with pytest.raises(AttributeError, match=r"client\.chat\.completions\.with_raw_response\.create"):
+        _ = door.client.with_raw_response
     with pytest.raises(TypeError, match=r"specclient\.wrap"):
         door.make(http_client=object())
+    with pytest.raises(TypeError, match="provider='azure'"):
+        door.make(azure_endpoint="https://x")
+    with pytest.raises(specclient.ConfigError, match="max_connections"):
+        door.make(max_connections=0)
+    with pytest.raises(specclient.ConfigError, match="default_headers is an object"):
+        door.make(default_headers=5)
     completions = door.client.chat.completions
     with pytest.raises(AttributeError, match=r"specclient\.wrap"):
         _ = completions.parse
-    with pytest.raises(AttributeError, match="with_raw_response"):
-        _ = completions.with_streaming_response
+    with pytest.raises(AttributeError, match="official SDK"):
+        _ = completions.retrieve
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = completions.nonsense
 
@@ -335,12 +345,14 @@ def test_the_names_of_openai(door: SyncDoor, monkeypatch: pytest.MonkeyPatch) ->
     assert (make().target.provider, make().target.name) == ("openai", "openai")
     monkeypatch.setenv("OPENAI_BASE_URL", door.server.url)
     monkeypatch.setenv("OPENAI_ORG_ID", "org")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "proj")
     client = make(model="m")
     door.made.append(client)
     door.server.play(reply(completion()))
     door.create()
     request = door.server.requests[0]
     assert request.headers["authorization"] == "Bearer sk-openai"
+    assert (request.headers["openai-organization"], request.headers["openai-project"]) == ("org", "proj")
     assert client.target.provider == "openai_compatible", "nothing is documented about this address"
 
 
