@@ -48,11 +48,13 @@ def print_diff(edit: FileEdit) -> None:
     if sys.stdout.isatty():
         from specclient.cli.terminal import stdout
 
-        stdout().print(_coloured(diff), end="", soft_wrap=True)
+        # A name that is no text in this system's encoding cannot be drawn as it is.
+        shown = diff.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        stdout().print(_coloured(shown), end="", soft_wrap=True)
         return
     codec = edit.image.encoding if "\n".encode(edit.image.encoding) == b"\n" else "utf-8"
     sys.stdout.flush()
-    sys.stdout.buffer.write(diff.encode(codec))
+    sys.stdout.buffer.write(diff.encode(codec, "surrogateescape"))
     sys.stdout.buffer.flush()
 
 

@@ -57,8 +57,12 @@ def read_stdin() -> str:
 
 def write_json(value: Any) -> None:
     """A JSON document on stdout, indented."""
-    json.dump(value, sys.stdout, indent=2, ensure_ascii=False, default=_plain)
-    sys.stdout.write("\n")
+    text = json.dumps(value, indent=2, ensure_ascii=False, default=_plain)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:  # a terminal that is not UTF-8, or a name that is no text
+        text = json.dumps(value, indent=2, default=_plain)
+    sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 
 

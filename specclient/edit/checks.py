@@ -43,7 +43,7 @@ _SHRUNK_FROM_LINES = 12
 _REPEATED_FROM_LINES = 3
 _STATEMENT_LINES = 3
 _TAIL_LINES = 3
-_RESEMBLING = 0.3
+_RESEMBLING, _RESEMBLING_SHORT = 0.55, 0.3
 """Of the characters: "port = 1" and "port = 2" share most, a file and a remark about it hardly any."""
 _PATCH = re.compile(r"^(?:@@ -\d+|<{5,7}(?: |$)|>{5,7}(?: |$)|\*\*\* (?:Begin|End|Update) )")
 _PATCH_SUFFIXES = (".diff", ".patch", ".rej")
@@ -109,15 +109,16 @@ def _shrunk(original: str, text: str) -> list[EditWarning]:
     # In a short file, lines may well be asked to go; then what is left was all there before.
     if len(new) < len(old) / 2 and (len(old) >= _SHRUNK_FROM_LINES or common < len(new)):
         return [_blocking("shrunk", f"The answer has {len(new)} lines of the file's {len(old)}.")]
-    if common < len(old) / 5 and (len(old) >= _SHRUNK_FROM_LINES or not _resembles(old, new)):
+    if common < len(old) / 5 and not _resembles(old, new):
         return [_blocking("unrelated", f"Only {common} of the file's {len(old)} lines are in the answer.")]
     return _cut(old, new)
 
 
 def _resembles(old: list[str], new: list[str]) -> bool:
-    """Whether a short text could be a short file with every line edited."""
+    """Whether a text could be the file with nearly every line edited, as by renaming what each one names."""
     one, two = "\n".join(old)[:2000], "\n".join(new)[:2000]
-    return SequenceMatcher(None, one, two, autojunk=False).ratio() >= _RESEMBLING
+    needed = _RESEMBLING if len(old) >= _SHRUNK_FROM_LINES else _RESEMBLING_SHORT
+    return SequenceMatcher(None, one, two, autojunk=False).ratio() >= needed
 
 
 def _cut(old: list[str], new: list[str]) -> list[EditWarning]:

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +172,17 @@ def test_a_refused_answer_is_shown_and_a_cut_off_one_kept_for_scripts(edit: Any,
     assert "+bar = 1" in edit("--write", answer=doubtful).out
     value = json.loads(edit("--write", "--json", answer="def bar", reason="length").out)
     assert (value["error"]["type"], value["partial"]) == ("IncompleteOutput", "def bar")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+def test_a_name_that_is_no_text_is_no_traceback(process: Any, server: ScriptedServer, tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"b\xffd.py")).write_text("foo = 1\n")
+    target = ("-p", "openai_compatible", "-m", "m", "--base-url", server.url)
+    for options in ((), ("--json",), ("--write",)):
+        server.play(sse(chunk("bar = 1"), finish()))
+        done = process("edit", os.fsdecode(b"b\xffd.py"), "-i", "x", *target, *options, errors="replace")
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / os.fsdecode(b"b\xffd.py")).read_text() == "bar = 1\n"
 
 
 def test_a_file_that_changes_meanwhile_exits_1(

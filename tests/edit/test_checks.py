@@ -106,6 +106,10 @@ def test_an_answer_that_is_not_the_file_blocks() -> None:
     assert blocking(essay) == {"unrelated"}
 
 
+def test_a_name_that_every_line_has_may_change() -> None:
+    assert blocking(FILE.replace("value", "amount")) == set()
+
+
 def test_no_text_blocks() -> None:
     assert blocking("") == {"empty"}
     assert blocking("```\n```") == {"empty"}
