@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from specclient_providers import signs
+from specclient_providers.endpoint import Endpoint
 from specclient_providers.registry import get
 from specclient_providers.signs import Answer, Found
 
@@ -132,8 +133,18 @@ def _conclude(found: Found) -> Detected:
         works=tuple(works),
         switch_on=tuple(_advice(found, from_prompt, server.switch_on)),
         evidence=tuple(found.evidence),
-        overrides={"speculation": {"method": found.method}} if found.method else {},
+        overrides=_overrides(found.method, endpoint),
     )
+
+
+def _overrides(method: str | None, endpoint: Endpoint) -> Mapping[str, Any]:
+    """What the finding adds to the facts. A server may know a method that its row does not."""
+    if method is None:
+        return {}
+    known = endpoint.speculation.methods
+    if method.lower() in (name.lower() for name in known):
+        return {"speculation": {"method": method}}
+    return {"speculation": {"method": method, "methods": (*known, method)}}
 
 
 def _advice(found: Found, from_prompt: bool | None, switch_on: str) -> list[str]:

@@ -20,12 +20,12 @@ method = "ngram"
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import date
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from specclient_providers.endpoint import (
     REASONING_KEYS,
@@ -41,97 +41,77 @@ from specclient_providers.endpoint import (
     LengthRule,
     OptIn,
     PredictionRule,
-    Shape,
+    SpeculationRule,
     State,
 )
-from specclient_providers.errors import OverrideError
+from specclient_providers.override_errors import did_you_mean, of_validation, refused
+from specclient_providers.override_fields import (
+    UNITS,
+    FigureOverride,
+    History,
+    OptInChoice,
+    OptInOverride,
+    PathApi,
+    PredictionOverride,
+    SpeculationOverride,
+    Strict,
+    Text,
+    header,
+    path_of_api,
+    variable,
+)
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class PredictionOverride(_Strict):
-    """Corrects the rule that would apply; what is not given stays as the registry has it."""
-
-    state: State | None = None
-    since: date | None = None
-    until: date | None = None
-    shapes: tuple[Shape, ...] | None = Field(default=None, min_length=1)
-    conflicts: tuple[str, ...] | None = None
-    length_default: int | None = Field(default=None, gt=0)
-    preview: bool | None = None
-    forced: dict[str, Any] | None = None
-    apis: tuple[str, ...] | None = None
-    models: tuple[str, ...] | None = None
-    source: str | None = None
-
-
-class SpeculationOverride(_Strict):
-    """Says how a self-hosted server drafts, which most of them do not tell."""
-
-    method: str | None = None
-    prompt_methods: tuple[str, ...] | None = None
-    corpus_methods: tuple[str, ...] | None = None
-    methods: tuple[str, ...] | None = None
-
-
-class FigureOverride(_Strict):
-    """Where an answer holds a figure; takes precedence over the registry's paths."""
-
-    paths: tuple[str, ...] = Field(min_length=1)
-    unit: Literal["s", "ms", "ns", "tokens", "ratio", "count", "positions"]
-
-
-class OptInOverride(_Strict):
-    """A request field or header of the user's own server that makes it report."""
-
-    code: str
-    field: str
-    value: Any
-    traces: tuple[str, ...] = ()
-    when: Literal["always", "stream", "plain"] = "always"
-
-
-class Overrides(_Strict):
+class Overrides(Strict):
     """Every fact that a user can correct. Parsed by `parse`, applied by `apply`."""
 
-    base_model: str | None = None
-    title: str | None = None
-    key_env: tuple[str, ...] | None = None
-    auth_header: str | None = None
+    base_model: Text | None = None
+    title: Text | None = None
+    key_env: tuple[Annotated[str, AfterValidator(variable)], ...] | None = None
+    auth_header: Annotated[str, AfterValidator(header)] | None = None
     auth_prefix: str | None = None
-    paths: dict[str, str] | None = None
-    telemetry_name: str | None = None
+    paths: dict[PathApi, Annotated[str, AfterValidator(path_of_api)]] | None = None
+    telemetry_name: Text | None = None
     self_hosted: bool | None = None
     prediction: PredictionOverride | None = None
     unknown_fields: Literal["ignored", "rejected", "unknown"] | None = None
     length_key: Literal["max_tokens", "max_completion_tokens"] | None = None
-    opt_ins: tuple[str | OptInOverride, ...] | None = None
-    cautions: dict[str, str] | None = None
-    reasoning_history: bool | tuple[str, ...] | None = None
+    opt_ins: tuple[OptInChoice, ...] | None = None
+    cautions: dict[Text, Text] | None = None
+    reasoning_history: History | None = None
     figures: dict[str, FigureOverride] | None = None
     ttft_includes_queue: bool | None = None
     speculation: SpeculationOverride | None = None
     rejected_charged: bool | None = None
-    restrictions: tuple[str, ...] | None = None
+    restrictions: tuple[Text, ...] | None = None
     origin: str = Field(default="configuration", exclude=True)
     on: date = Field(default_factory=date.today, exclude=True)
 
     @classmethod
     def parse(cls, values: Mapping[str, Any], *, origin: str | None, on: date) -> Overrides:
         """Validate. `prediction` may be a state by itself, or a bool for documented / rejected."""
-        given = dict(values)
+        if not isinstance(values, Mapping):
+            raise refused(origin, "", "should be a table of facts")
+        given = {str(key): value for key, value in values.items()}
         for internal in ("origin", "on"):
             if internal in given:
-                raise OverrideError(_message(origin, internal, "is not a fact that can be set"), key=internal)
-        given["prediction"] = _prediction_shorthand(given.get("prediction"))
+                raise refused(origin, internal, "is not a fact that can be set")
+        given["prediction"] = _prediction_shorthand(given.get("prediction"), origin)
         try:
-            return cls(**given, origin=origin or "configuration", on=on)
+            parsed = cls(**given, origin=origin or "configuration", on=on)
         except ValidationError as error:
-            first = error.errors()[0]
-            key = ".".join(str(part) for part in first["loc"])
-            raise OverrideError(_message(origin, key, first["msg"]), key=key) from None
+            raise of_validation(error, origin, _known_at) from None
+        parsed._check_figures()
+        return parsed
+
+    def _check_figures(self) -> None:
+        for name, figure in (self.figures or {}).items():
+            if name not in UNITS:
+                hint = did_you_mean(name, UNITS)
+                raise refused(self.origin, f"figures.{name}", f"is no figure that answers have; {hint}")
+            if figure.unit not in UNITS[name]:
+                units = " or ".join(map(repr, UNITS[name]))
+                raise refused(self.origin, f"figures.{name}.unit", f"should be {units}, not {figure.unit!r}")
 
     def apply(self, endpoint: Endpoint) -> Endpoint:
         """The endpoint with these corrections."""
@@ -143,18 +123,35 @@ class Overrides(_Strict):
                 self.auth_header or endpoint.auth.header,
                 endpoint.auth.prefix if self.auth_prefix is None else self.auth_prefix,
             ),
-            paths={**endpoint.paths, **(self.paths or {})},
+            paths={**endpoint.paths, **{str(api): path for api, path in (self.paths or {}).items()}},
             telemetry_name=self.telemetry_name or endpoint.telemetry_name,
             self_hosted=endpoint.self_hosted if self.self_hosted is None else self.self_hosted,
             prediction=self._predictions(endpoint),
             request=replace(endpoint.request, **self._request(endpoint)),
             answer=replace(endpoint.answer, **self._answer(endpoint)),
-            speculation=replace(endpoint.speculation, **_given(self.speculation)),
+            speculation=self._speculation(endpoint),
             billing=endpoint.billing
             if self.rejected_charged is None
             else Billing(self.rejected_charged, self.origin),
             restrictions=endpoint.restrictions if self.restrictions is None else self.restrictions,
         )
+
+    def _speculation(self, endpoint: Endpoint) -> SpeculationRule:
+        """The rule with these corrections; the method in the server's own spelling."""
+        rule = replace(endpoint.speculation, **_given(self.speculation))
+        known = {*rule.methods, *rule.prompt_methods, *rule.corpus_methods}
+        if self.speculation is None or rule.method is None or not known or rule.method in known:
+            return rule
+        method = next((name for name in known if name.lower() == str(rule.method).lower()), None)
+        if method is None:
+            raise refused(
+                self.origin,
+                "speculation.method",
+                f"no method of {endpoint.title} is called {rule.method!r}; "
+                f"{did_you_mean(rule.method, known).rstrip('?')}; a newer one can be named in "
+                f"speculation.methods",
+            )
+        return replace(rule, method=method)
 
     def _claim(self, state: State, **rest: Any) -> Claim:
         return Claim(state, self.origin, self.on, certainty="user", **rest)
@@ -223,44 +220,60 @@ class Overrides(_Strict):
             return OptIn(item.code, item.field, item.value, item.traces, self.origin, self.on, item.when)
         if item not in known:
             names = ", ".join(known) or "none"
-            raise OverrideError(
-                _message(self.origin, "opt_ins", f"no opt-in is called {item!r}; known here: {names}"),
-                key="opt_ins",
-            )
+            raise refused(self.origin, "opt_ins", f"no opt-in is called {item!r}; known here: {names}")
         return known[item]
 
     def _answer(self, endpoint: Endpoint) -> dict[str, Any]:
         changes: dict[str, Any] = {}
         if self.figures is not None:
-            own = tuple(
-                Figure(name, figure.paths, figure.unit, self.origin) for name, figure in self.figures.items()
+            own = [rule for name, figure in self.figures.items() for rule in self._figure(name, figure)]
+            replaced = self.figures.keys()
+            changes["figures"] = (
+                *(rule for rule in own if isinstance(rule, Figure)),
+                *(figure for figure in endpoint.answer.figures if figure.name not in replaced),
             )
-            changes["figures"] = own + tuple(
-                figure for figure in endpoint.answer.figures if figure.name not in self.figures
-            )
-            changes["derived"] = tuple(
-                rule for rule in endpoint.answer.derived if _not_replaced(rule, self.figures)
+            changes["derived"] = (
+                *(rule for rule in own if isinstance(rule, Derive)),
+                *(rule for rule in endpoint.answer.derived if rule.name not in replaced),
             )
         if self.ttft_includes_queue is not None:
             changes["ttft_includes_queue"] = self.ttft_includes_queue
         return changes
 
-
-def _not_replaced(rule: Derive, figures: Mapping[str, FigureOverride]) -> bool:
-    return rule.name not in figures
+    def _figure(self, name: str, figure: FigureOverride) -> Iterable[Figure | Derive]:
+        if not figure.since:
+            return (Figure(name, figure.paths, figure.unit, self.origin),)
+        end, begin = f"own_{name}_end", f"own_{name}_begin"
+        return (
+            Figure(end, figure.paths, figure.unit, self.origin),
+            Figure(begin, figure.since, figure.unit, self.origin),
+            Derive(name, (end,), (begin,)),
+        )
 
 
 def _given(model: BaseModel | None) -> dict[str, Any]:
     return {} if model is None else model.model_dump(exclude_none=True)
 
 
-def _prediction_shorthand(value: object) -> object:
+def _prediction_shorthand(value: object, origin: str | None) -> object:
     if isinstance(value, bool):
         return {"state": "documented" if value else "rejected"}
     if isinstance(value, str) and value in get_args(State):
         return {"state": value}
-    return value
+    if value is None or isinstance(value, Mapping):
+        return value
+    states = ", ".join(map(repr, get_args(State)))
+    raise refused(origin, "prediction", f"should be true, false, one of {states}, or a table")
 
 
-def _message(origin: str | None, key: str, what: str) -> str:
-    return f"{origin or 'configuration'}: overrides.{key}: {what[:1].lower() + what[1:]}."
+def _known_at(place: tuple[str, ...]) -> Iterable[str]:
+    """The keys that may stand in the table at a place."""
+    tables: Mapping[str, type[BaseModel]] = {
+        "": Overrides,
+        "prediction": PredictionOverride,
+        "speculation": SpeculationOverride,
+        "figures": FigureOverride,
+        "opt_ins": OptInOverride,
+    }
+    table = tables.get(place[0] if place else "", Overrides)
+    return [name for name in table.model_fields if table is not Overrides or name not in ("origin", "on")]

@@ -142,13 +142,69 @@ def test_no_field_is_missing_from_this_test() -> None:
         ({"figures": {"queue": {"paths": ["a"], "unit": "hours"}}}, "figures.queue.unit"),
         ({"opt_ins": ["nothing_of_this_name"]}, "opt_ins"),
         ({"origin": "x"}, "origin"),
+        ("a text", ""),
+        ({"base_model": ""}, "base_model"),
+        ({"key_env": "MY_KEY"}, "key_env"),
+        ({"key_env": ["MY KEY"]}, "key_env.0"),
+        ({"auth_header": "X Key"}, "auth_header"),
+        ({"paths": {"chats": "/talk"}}, "paths.chats"),
+        ({"paths": {"chat": "talk"}}, "paths.chat"),
+        ({"self_hosted": "perhaps"}, "self_hosted"),
+        ({"unknown_fields": "strict"}, "unknown_fields"),
+        ({"opt_ins": "include_usage"}, "opt_ins"),
+        ({"opt_ins": [{"code": "x", "value": 1}]}, "opt_ins.0.field"),
+        ({"cautions": ["x"]}, "cautions"),
+        ({"reasoning_history": "reasoning"}, "reasoning_history"),
+        ({"reasoning_history": ["reasonings"]}, "reasoning_history.0"),
+        ({"figures": {"quue": {"paths": ["a"], "unit": "s"}}}, "figures.quue"),
+        ({"figures": {"queue": {"paths": ["a"], "unit": "tokens"}}}, "figures.queue.unit"),
+        ({"figures": {"queue": {"paths": ["a"], "units": "s"}}}, "figures.queue.unit"),
+        ({"ttft_includes_queue": "si"}, "ttft_includes_queue"),
+        ({"speculation": "ngram"}, "speculation"),
+        ({"rejected_charged": "free"}, "rejected_charged"),
+        ({"restrictions": "one"}, "restrictions"),
+        ({"prediction": {"conflicts": ["toolz"]}}, "prediction.conflicts.0"),
+        ({"prediction": {"conflicts": ["n > 1"]}}, "prediction.conflicts.0"),
+        ({"prediction": {"apis": ["chats"]}}, "prediction.apis.0"),
+        ({"prediction": {"models": []}}, "prediction.models"),
+        ({"prediction": {"length_default": True}}, "prediction.length_default"),
+        ({"prediction": {"since": date(2027, 1, 2), "until": date(2027, 1, 1)}}, "prediction"),
     ],
 )
 def test_a_wrong_correction_names_file_and_key(overrides: dict[str, Any], key: str) -> None:
     with pytest.raises(OverrideError) as caught:
         resolve("openai", overrides=overrides, origin=FILE)
     assert caught.value.key == key
-    assert str(caught.value).startswith(f"{FILE}: overrides.{key}: ")
+    assert str(caught.value).startswith(f"{FILE}: overrides{'.' if key else ''}{key}: ")
+    assert "pydantic" not in str(caught.value).lower()
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        ({"predicton": True}, "did you mean 'prediction'"),
+        ({"prediction": "yes"}, "should be true, false, one of 'documented'"),
+        ({"prediction": {"shapes": "object"}}, "should be a list"),
+        ({"prediction": {"until": "soon"}}, "should be a date like 2027-04-14"),
+        ({"speculation": {"metod": "x"}}, "did you mean 'method' or 'methods'?"),
+        ({"figures": {"quue": {"paths": ["a"], "unit": "s"}}}, "did you mean 'queue'?"),
+        ({"figures": {"queue": {"paths": ["a"], "unit": "ratio"}}}, "should be 's' or 'ms' or 'us' or 'ns'"),
+    ],
+)
+def test_a_wrong_correction_says_what_would_be_right(overrides: dict[str, Any], words: str) -> None:
+    with pytest.raises(OverrideError) as caught:
+        resolve("openai", overrides=overrides, origin=FILE)
+    assert words in str(caught.value)
+
+
+def test_a_method_is_known_in_any_case_and_a_misspelt_one_is_refused() -> None:
+    assert corrected("sglang", speculation={"method": "ngram"}).speculation.method == "NGRAM"
+    assert corrected("tensorrt_llm", speculation={"method": "ngram"}).speculation.method == "NGram"
+    with pytest.raises(OverrideError, match=r"overrides\.speculation\.method: .* did you mean 'ngram'"):
+        corrected("vllm", speculation={"method": "nggram"})
+    newer = corrected("vllm", speculation={"method": "ngram3", "methods": ["ngram3"]})
+    assert newer.speculation.method == "ngram3"
 
 
 def test_an_unknown_opt_in_is_answered_with_the_known_ones() -> None:
