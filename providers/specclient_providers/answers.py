@@ -8,37 +8,32 @@ than what holds it) is refused and noted; arithmetic on reported figures is mark
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, Literal
 
-from specclient_providers.endpoint import Derive, EndpointFacts, Figure
-
-Source = Literal["server", "derived"]
-
-TOKEN_NAMES = (
-    "prompt_tokens",
-    "completion_tokens",
-    "total_tokens",
-    "cached_tokens",
-    "reasoning_tokens",
-    "accepted",
-    "rejected",
-    "drafted",
-    "accepted_draft",
-    "forward_passes",
+from specclient_providers.endpoint import EndpointFacts, Figure
+from specclient_providers.sanity import (
+    TIME_NAMES,
+    TOKEN_NAMES,
+    Found,
+    Notes,
+    Source,
+    check_counts,
+    check_times,
+    counted_in_usage,
+    derive,
+    first_token_from_scheduling,
+    impossible,
 )
-TIME_NAMES = ("queue", "prefill", "decode", "ttft", "total")
+
 NAMES = (*TOKEN_NAMES, *TIME_NAMES, "acceptance_rate", "mean_acceptance_length")
 
-_SECONDS = {"s": 1.0, "ms": 1e-3, "ns": 1e-9}
-_WHOLE = ("tokens",)
-_SERVER_TIMING = re.compile(r"dur=([0-9.]+)")
-_CLOCK_SLACK = 0.05
-"""Seconds by which a server's figure may exceed the caller's stopwatch before it is refused."""
+_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+_SERVER_TIMING = re.compile(r"(?:^|,)\s*gfet4t7\s*;[^,]*?\bdur=([0-9.]+)")
+"""The front end's entry of Google's header; other entries are of proxies on the way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +148,7 @@ class AnswerReader:
     def __init__(self, facts: EndpointFacts) -> None:
         self._facts = facts
         self._layout = _layout(facts.answer.figures)
-        self._found: dict[str, tuple[float, Source, str]] = {}
+        self._found: Found = {}
         self._notes: dict[tuple[str, str], str] = {}
         self._seen = False
         self._streamed = False
@@ -217,19 +212,25 @@ class AnswerReader:
                     notes["header_precedes_stream", name] = (
                         f"The header's {name} time was left out: headers are sent before a stream ends."
                     )
-        for rule in self._facts.answer.derived:
-            _derive(rule, found, notes)
-        if elapsed is not None:
-            _refuse_longer_than(elapsed, found, notes)
-        if self._facts.answer.subset:
-            _check_subsets(found, notes)
+        rules = self._facts.answer
+        if rules.ttft_includes_queue is False:
+            first_token_from_scheduling(found)
+        self._check(found, notes, elapsed)
+        for rule in rules.derived:
+            derive(rule, found, notes)
+        self._check(found, notes, elapsed)
         return self._reading(found, notes)
+
+    def _check(self, found: Found, notes: Notes, elapsed: float | None) -> None:
+        """Refuse what cannot be true: once before anything is derived from it, and once what is derived."""
+        check_counts(found, notes, inside=self._facts.answer.subset)
+        check_times(found, notes, elapsed)
 
     def _take(self, figure: Figure, raw: object, where: str) -> bool:
         if figure.unit == "positions":
             return self._take_positions(raw, where)
         value = number(raw)
-        wrong = "is not a number" if value is None else _impossible(figure, value)
+        wrong = "is not a number" if value is None else impossible(figure, value)
         if wrong:
             key = ("nonsense", figure.name)
             self._notes[key] = f"{where} {wrong}; the endpoint's {figure.name} was not believed."
@@ -281,7 +282,7 @@ class AnswerReader:
             decode=time["decode"],
             time_to_first_token=time["ttft"],
             server_total=time["total"],
-            ttft_includes_queue=self._facts.answer.ttft_includes_queue if time["ttft"] else None,
+            ttft_includes_queue=_starts_at_arrival(self._facts, time["ttft"]),
             counts_source=None if where is None else _counts_source(where[2]),
             extra_billed=_extra_billed(self._facts, count["rejected"]),
             notes=tuple((code, text) for (code, _), text in notes.items()),
@@ -294,6 +295,7 @@ def _gather(obj: object, nodes: Mapping[str, _Node], present: list[tuple[int, Fi
         pairs: Iterable[tuple[object, Any]] = obj.items()
     elif isinstance(obj, list):
         pairs = [(key, obj[int(key)]) for key in nodes if key.isdigit() and int(key) < len(obj)]
+        pairs += [(key, join(obj)) for key, join in _JOINED.items() if key in nodes]
     else:
         return
     for key, value in pairs:
@@ -308,6 +310,33 @@ def _gather(obj: object, nodes: Mapping[str, _Node], present: list[tuple[int, Fi
 _rank = itemgetter(0)
 
 
+def _sums(items: list[Any]) -> dict[str, float]:
+    """The counts of several objects together; a figure that one of them lacks is left out."""
+    found = [item for item in items if isinstance(item, Mapping)]
+    if len(found) < 2 or len(found) != len(items):
+        return {}
+    values = {key: [number(item.get(key)) for item in found] for key in found[0]}
+    return {
+        key: sum(value for value in several if value is not None)
+        for key, several in values.items()
+        if None not in several
+    }
+
+
+def _sole(items: list[Any]) -> Any:
+    return items[0] if len(items) == 1 else None
+
+
+_JOINED: Mapping[str, Callable[[list[Any]], Any]] = {"*": _sums, "only": _sole}
+"""Keys of a path that stand for a whole list: its counts together, or its only item."""
+
+
+def _starts_at_arrival(facts: EndpointFacts, ttft: Measure | None) -> bool | None:
+    """Whether a first-token time includes the queue: a sum with the queue does, whatever its parts are."""
+    known = facts.answer.ttft_includes_queue
+    return None if ttft is None or known is None else True
+
+
 def number(raw: object) -> float | None:
     """A finite-or-not number from a JSON number or its string; a bool is none."""
     if isinstance(raw, bool) or not isinstance(raw, int | float | str):
@@ -316,64 +345,6 @@ def number(raw: object) -> float | None:
         return float(raw)
     except (ValueError, OverflowError):
         return None
-
-
-def _impossible(figure: Figure, value: float) -> str:
-    if not math.isfinite(value):
-        return "is not finite"
-    if value < 0:
-        return "is negative"
-    if figure.unit in _WHOLE and value != int(value):
-        return "is not a whole number of tokens"
-    return "is above 1" if figure.unit == "ratio" and value > 1 else ""
-
-
-def _derive(
-    rule: Derive, found: dict[str, tuple[float, Source, str]], notes: dict[tuple[str, str], str]
-) -> None:
-    if rule.name in found:
-        return
-    for name in rule.plus:
-        if name not in found:
-            return
-    for name in rule.minus:
-        if name not in found:
-            return
-    extra = [name for name in rule.optional if name in found]
-    value = sum(found[name][0] for name in (*rule.plus, *extra)) - sum(found[name][0] for name in rule.minus)
-    if value < 0:
-        notes["nonsense", rule.name] = f"The parts of {rule.name} do not add up; it was left out."
-        return
-    sole = len(rule.plus) == 1 and not extra and not rule.minus
-    fields = ", ".join(found[name][2] for name in (*rule.plus, *extra, *rule.minus))
-    found[rule.name] = (value, found[rule.plus[0]][1] if sole else "derived", fields)
-
-
-def _refuse_longer_than(
-    elapsed: float, found: dict[str, tuple[float, Source, str]], notes: dict[tuple[str, str], str]
-) -> None:
-    for name in TIME_NAMES:
-        if name in found and found[name][0] > elapsed + _CLOCK_SLACK:
-            notes["nonsense", name] = (
-                f"{found[name][2]} says {found[name][0]:.3f} s, the whole call took {elapsed:.3f} s; "
-                f"the endpoint's {name} was not believed."
-            )
-            del found[name]
-
-
-def _check_subsets(found: dict[str, tuple[float, Source, str]], notes: dict[tuple[str, str], str]) -> None:
-    """Counters from `usage` lie inside `completion_tokens`; those that cannot are refused together."""
-    completion = found.get("completion_tokens")
-    counted = [name for name in ("accepted", "rejected") if name in found]
-    if completion is None or not counted or _counts_source(found[counted[0]][2]) != "provider_usage":
-        return
-    if sum(found[name][0] for name in counted) > completion[0]:
-        said = ", ".join(f"{name} {int(found[name][0])}" for name in counted)
-        notes["nonsense", "accepted"] = (
-            f"The endpoint counts {said} inside {int(completion[0])} completion tokens; not believed."
-        )
-        for name in counted:
-            del found[name]
 
 
 def _rate(count: Mapping[str, int | None]) -> float | None:
@@ -386,7 +357,7 @@ def _rate(count: Mapping[str, int | None]) -> float | None:
 
 
 def _counts_source(where: str) -> Literal["provider_usage", "provider_metrics"]:
-    return "provider_usage" if "usage" in where.split(".")[:2] else "provider_metrics"
+    return "provider_usage" if counted_in_usage(where) else "provider_metrics"
 
 
 def _extra_billed(facts: EndpointFacts, rejected: int | None) -> int | None:

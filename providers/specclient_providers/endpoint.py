@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
+from functools import lru_cache
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -133,13 +134,13 @@ class Figure:
     """Where an answer holds one figure, and in what unit.
 
     `name` is a word of `answers.NAMES`, or a private one that only a `Derive` reads. `paths` are
-    dotted keys of a body or chunk (a number indexes a list), or "header:NAME"; the first that holds a
-    usable value wins.
+    dotted keys of a body or chunk, or "header:NAME"; the first that holds a usable value wins. In a list
+    a number is an index, "only" its item if it has one, "*" the sums over its items.
     """
 
     name: str
     paths: tuple[str, ...]
-    unit: Literal["s", "ms", "ns", "tokens", "ratio", "count", "positions"]
+    unit: Literal["s", "ms", "us", "ns", "tokens", "ratio", "count", "positions"]
     source: str | None = None
     note: str = ""
 
@@ -377,8 +378,13 @@ class EndpointFacts:
     def url(self) -> str:
         """The address that requests go to, without credentials: the endpoint's name for people and in the
         memory of refusals."""
-        if self.base_url is None:
-            return f"{self.provider}:{self.path or ''}"
-        parts = urlsplit(self.base_url)
-        host = parts.netloc.rpartition("@")[2]
-        return f"{parts.scheme}://{host}{parts.path.rstrip('/')}{self.path or ''}"
+        return _url(self.provider, self.base_url, self.path or "")
+
+
+@lru_cache(maxsize=512)
+def _url(provider: str, base_url: str | None, path: str) -> str:
+    if base_url is None:
+        return f"{provider}:{path}"
+    parts = urlsplit(base_url)
+    host = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{host}{parts.path.rstrip('/')}{path}"

@@ -46,6 +46,8 @@ def prediction_figures(*prefixes: str, source: str | None = OPENAI_SDK) -> tuple
                 f"completion_tokens_details.{snake}",
                 f"completionTokensDetails.{camel}",
                 f"completion_tokens_details.{camel}",
+                f"output_tokens_details.{snake}",
+                snake,
                 camel,
             )
         )

@@ -32,7 +32,9 @@ def test_a_server_may_quote_the_whole_prediction(length: int) -> None:
     errors = [{"type": "extra_forbidden", "loc": ("body", "prediction"), "msg": "Extra", "input": given}]
     assert refuses_prediction(400, {"object": "error", "message": str(errors)})
     assert refuses_prediction(422, {"detail": errors})
-    assert refuses_prediction(400, {"message": f"litellm.BadRequestError: XException - {json.dumps(errors)}. Done"})
+    assert refuses_prediction(
+        400, {"message": f"litellm.BadRequestError: XException - {json.dumps(errors)}. Done"}
+    )
 
 
 @pytest.mark.parametrize(

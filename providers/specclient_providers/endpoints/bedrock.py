@@ -8,6 +8,7 @@ from specclient_providers.figures import USAGE
 CHECKED = date(2026, 11, 29)
 BOTOCORE = "botocore 1.44.8, data/bedrock-runtime"
 _STREAM = "amazon-bedrock-invocationMetrics"
+_NATIVE = "Streams, native API."
 
 ENDPOINT = Endpoint(
     name="bedrock",
@@ -22,8 +23,16 @@ ENDPOINT = Endpoint(
         figures=(
             *USAGE,
             Figure("total", ("metrics.latencyMs", "metadata.metrics.latencyMs"), "ms", BOTOCORE),
-            Figure("total", (f"{_STREAM}.invocationLatency",), "ms", BOTOCORE, "Streams, native API."),
-            Figure("ttft", (f"{_STREAM}.firstByteLatency",), "ms", BOTOCORE, "Streams, native API."),
+            Figure("total", (f"{_STREAM}.invocationLatency",), "ms", BOTOCORE, _NATIVE),
+            Figure("prompt_tokens", (f"{_STREAM}.inputTokenCount",), "tokens", BOTOCORE, _NATIVE),
+            Figure(
+                "completion_tokens",
+                (f"{_STREAM}.outputTokenCount",),
+                "tokens",
+                BOTOCORE,
+                _NATIVE,
+            ),
+            Figure("ttft", (f"{_STREAM}.firstByteLatency",), "ms", BOTOCORE, _NATIVE),
         ),
         derived=(Derive("decode", ("total",), ("ttft",)),),
         ttft_includes_queue=True,

@@ -31,6 +31,9 @@ ENDPOINT = Endpoint(
             Figure("lms_ignored", ("stats.ignored_draft_tokens_count",), "tokens", DOCS),
             Figure("accepted_draft", ("stats.accepted_draft_tokens_count",), "tokens", DOCS),
             Figure("ttft", ("stats.time_to_first_token", "stats.time_to_first_token_seconds"), "s", DOCS),
+            Figure("prompt_tokens", ("stats.input_tokens",), "tokens", DOCS, "/api/v1."),
+            Figure("completion_tokens", ("stats.total_output_tokens",), "tokens", DOCS, "/api/v1."),
+            Figure("reasoning_tokens", ("stats.reasoning_output_tokens",), "tokens", DOCS, "/api/v1."),
             Figure("lms_generation", ("stats.generation_time",), "s", DOCS),
         ),
         derived=(

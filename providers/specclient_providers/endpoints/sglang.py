@@ -24,7 +24,9 @@ DOCS = "https://github.com/sgl-project/sglang/blob/067ad4d3/docs/advanced_featur
 SERVING = "sglang 0.5.23, srt/entrypoints/openai/serving_chat.py"
 
 _META = ("meta_info", "choices.0.meta_info")
-_DETAILS = ("sglext.spec_tokens_details", "sglext.spec_tokens_details.0", *_META)
+_DETAILS = ("sglext.spec_tokens_details", "sglext.spec_tokens_details.only", *_META)
+_ALL_CHOICES = "sglext.spec_tokens_details.*"
+"""With n > 1 it is a list: counts are summed, rates follow from the sums."""
 
 
 def _meta(name: str, key: str, unit: str, note: str = "") -> Figure:
@@ -33,7 +35,8 @@ def _meta(name: str, key: str, unit: str, note: str = "") -> Figure:
 
 
 def _detail(name: str, *keys: str, unit: str = "tokens", note: str = "") -> Figure:
-    paths = tuple(f"{where}.{key}" for key in keys for where in _DETAILS)
+    places = (*_DETAILS, _ALL_CHOICES) if unit == "tokens" else _DETAILS
+    paths = tuple(f"{where}.{key}" for key in keys for where in places)
     return Figure(name, paths, unit, DETAILS, note)  # type: ignore[arg-type]
 
 

@@ -20,11 +20,17 @@ DOCS = "https://github.com/huggingface/text-generation-inference/tree/db931fcf"
 HEADERS = (
     Figure("tgi_queue", ("header:x-queue-time",), "ms", SERVER),
     Figure("tgi_validation", ("header:x-validation-time",), "ms", SERVER),
+    Figure(
+        "tgi_inference", ("header:x-inference-time",), "ms", SERVER, "Prefill and decode together; no split."
+    ),
     Figure("total", ("header:x-total-time",), "ms", SERVER, "Plain answers only."),
     Figure("prompt_tokens", ("header:x-prompt-tokens",), "tokens", SERVER),
     Figure("completion_tokens", ("header:x-generated-tokens",), "tokens", SERVER),
 )
-DERIVED = (Derive("queue", ("tgi_queue",), optional=("tgi_validation",)),)
+DERIVED = (
+    Derive("queue", ("tgi_queue",), optional=("tgi_validation",)),
+    Derive("total", ("queue", "tgi_inference")),
+)
 
 ENDPOINT = Endpoint(
     name="tgi",
@@ -41,7 +47,7 @@ ENDPOINT = Endpoint(
             "documented",
             SERVER,
             CHECKED,
-            note="Headers of plain answers: queue, total.",
+            note="Headers of plain answers: queue, total; prefill and decode are not told apart.",
         ),
     ),
     speculation=SpeculationRule(
@@ -50,5 +56,8 @@ ENDPOINT = Endpoint(
         prompt_methods=("ngram",),
         switch_on="--speculate 3",
     ),
-    restrictions=("In maintenance since 2025-12-11.",),
+    restrictions=(
+        "In maintenance since 2025-12-11; the last release is 3.3.7.",
+        "Streams report no times, and no answer reports acceptance.",
+    ),
 )
