@@ -65,6 +65,8 @@ class PredictionCapability(Fact):
     conflicts: dict[str, str] = {}
     length_default: int | None = None
     rejected_charged: bool | None = None
+    billing_source: str | None = None
+    billing_note: str = ""
 
 
 class ModelCapability(Fact):
@@ -105,6 +107,7 @@ class OptInCapability(_Frozen):
     field: str
     when: str
     source: str
+    checked: date | None = None
 
 
 class Capabilities(_Frozen):
@@ -137,8 +140,14 @@ class Capabilities(_Frozen):
         """Plain values for JSON: dates as ISO strings, None where nothing is known."""
         return self.model_dump(mode="json")
 
+    def render(self, width: int = 80) -> str:
+        """The facts for a terminal of `width` columns."""
+        from specclient.facts_text import render
+
+        return render(self, width)
+
     def __str__(self) -> str:
-        return "\n".join(_lines(self))
+        return self.render()
 
 
 def capabilities(
@@ -208,7 +217,9 @@ def of_facts(facts: EndpointFacts) -> Capabilities:
         figures=tuple(_figure(figure) for figure in facts.answer.figures),
         derived={rule.name: _formula(rule) for rule in facts.answer.derived},
         opt_ins=tuple(
-            OptInCapability(code=opt.code, field=opt.field, when=opt.when, source=opt.source)
+            OptInCapability(
+                code=opt.code, field=opt.field, when=opt.when, source=opt.source, checked=opt.checked
+            )
             for opt in facts.request.opt_ins
         ),
         cautions={item.parameter: item.text for item in facts.request.cautions},
@@ -229,6 +240,8 @@ def _prediction(facts: EndpointFacts) -> PredictionCapability:
         conflicts={conflict.parameter: conflict.remedy for conflict in found.conflicts},
         length_default=found.length_default,
         rejected_charged=facts.billing.rejected_charged,
+        billing_source=facts.billing.source,
+        billing_note=facts.billing.note,
     )
 
 
@@ -241,81 +254,3 @@ def _figure(figure: Figure) -> FigureCapability:
 def _formula(rule: Derive) -> str:
     plus = " + ".join((*rule.plus, *(f"[{name}]" for name in rule.optional)))
     return plus + "".join(f" - {name}" for name in rule.minus)
-
-
-def _lines(found: Capabilities) -> list[str]:
-    """The facts for a terminal: prediction first, then what can be read, then what to mind."""
-    head = f"{found.title} ({found.provider}), {found.api}, {found.model or 'no model named'}, on {found.on}"
-    lines = [head, _line("prediction", _summary(found))]
-    if found.prediction.shapes:
-        lines.append(_line("shapes", ", ".join(found.prediction.shapes)))
-    if found.prediction.conflicts:
-        conflicts = (
-            name if how == "withhold" else f"{name} ({how})"
-            for name, how in found.prediction.conflicts.items()
-        )
-        lines.append(_line("not beside", ", ".join(conflicts)))
-    if found.prediction.why_not == "model":
-        lines += [
-            _line("documented", _models(rule)) for rule in found.per_model if rule.state == "documented"
-        ]
-    lines += [_line("counters", _fact(found.counters)), _line("timings", _fact(found.timings))]
-    lines += [
-        _line(figure.name, f"{figure.paths[0]} ({figure.unit})")
-        for figure in found.figures
-        if not figure.paths[0].startswith("usage.") or figure.name in ("accepted", "rejected", "queue")
-    ]
-    lines.append(_line("speculation", _fact(found.speculation)))
-    if found.speculation.method or found.speculation.switch_on:
-        lines.append(
-            _line(
-                "drafts with",
-                found.speculation.method or f"not known; start with {found.speculation.switch_on}",
-            )
-        )
-    lines.append(_line("other fields", _fact(found.unknown_fields)))
-    lines += [_line("switched on", f"{opt.field} ({opt.when})") for opt in found.opt_ins]
-    return lines + [_line("note", text) for text in found.restrictions]
-
-
-def _line(label: str, text: str) -> str:
-    return f"  {label:<14} {text}"
-
-
-def _models(rule: ModelCapability) -> str:
-    until = f", {'ended' if rule.expired else 'until'} {rule.until}" if rule.until else ""
-    near = " (soon)" if rule.ends_soon else ""
-    since = f", api-version from {rule.api_version_from}" if rule.api_version_from else ""
-    return f"for {', '.join(rule.models)}{since}{until}{near}"
-
-
-def _summary(capability: Capabilities) -> str:
-    """The state in one line, with a date that has passed or is near in plain sight."""
-    found = capability.prediction
-    if found.why_not == "model" and capability.model is None:
-        return f"depends on the model{_ground(found)}"
-    words = [found.state]
-    if found.preview:
-        words.append("preview")
-    if found.expired:
-        words.append(f"ended on {found.until}")
-    elif found.ends_soon:
-        words.append(f"ends soon, on {found.until}")
-    elif found.until:
-        words.append(f"until {found.until}")
-    if not found.supported and found.why_not not in (found.state, "expired"):
-        words.append(f"not for this {found.why_not.replace('_', '-')}")
-    return f"{', '.join(words)}{_ground(found)}"
-
-
-def _fact(fact: Fact) -> str:
-    note = f": {fact.note}" if fact.note else ""
-    return f"{fact.state}{note}{_ground(fact)}"
-
-
-def _ground(fact: Fact) -> str:
-    if fact.source is None:
-        return ""
-    checked = f", checked {fact.checked}" if fact.checked else ""
-    doubt = f", {fact.certainty}" if fact.certainty != "verified" else ""
-    return f" [{fact.source}{checked}{doubt}]"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from specclient.cli import options
-from specclient.cli.terminal import guarded, stdout, write_json
+from specclient.cli.terminal import guarded, note, stdout, write_json
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -22,6 +22,8 @@ _WHY_NOT = {
     "api_version": "not in this api-version",
     "not_yet": "not yet",
 }
+_SHORT = {"documented": "yes", "unknown": "?"}
+"""Whether answers report something; anything else is a dash."""
 
 
 @guarded
@@ -46,9 +48,10 @@ def providers(
         rows = [row.to_dict() for row in found]
         write_json(rows[0] if name else rows)
     elif name:
-        print(found[0])
+        print(found[0].render(stdout().width))
     else:
         stdout().print(_table(found))
+        note("One in full, with sources and dates: specclient providers NAME [--model M]")
 
 
 def _day(text: str | None) -> date | None:
@@ -61,21 +64,40 @@ def _day(text: str | None) -> date | None:
 
 
 def _table(found: list[Capabilities]) -> Table:
+    """One line a provider: those that take a prediction, those that draft from text, the others."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
-    for title in ("provider", "prediction", "checked", "counters", "timings", "speculation"):
-        table.add_column(title, overflow="fold")
+    for title in ("provider", "prediction", "drafts from", "counters", "timings"):
+        table.add_column(title, no_wrap=title != "prediction")
+    groups: list[list[Capabilities]] = [[], [], []]
     for row in found:
-        table.add_row(
-            row.provider,
-            _status(row),
-            "" if row.prediction.checked is None else str(row.prediction.checked),
-            row.counters.state,
-            row.timings.state,
-            ", ".join(row.speculation.methods) or row.speculation.state,
-        )
+        groups[0 if _takes(row) else 1 if _drafts_from(row) else 2].append(row)
+    for group in groups:
+        for at, row in enumerate(group):
+            table.add_row(
+                row.provider,
+                _status(row),
+                _drafts_from(row) or "-",
+                _SHORT.get(row.counters.state, "-"),
+                _SHORT.get(row.timings.state, "-"),
+                end_section=at == len(group) - 1,
+            )
     return table
+
+
+def _takes(row: Capabilities) -> bool:
+    living = any(rule.state == "documented" and not rule.expired for rule in row.per_model)
+    return row.prediction.supported or (row.model is None and row.prediction.why_not == "model" and living)
+
+
+def _drafts_from(row: Capabilities) -> str:
+    """The known text that the server itself can draft from, when it was started so."""
+    if row.prediction.supported and "tags" in row.prediction.shapes:
+        return "tags"
+    if row.speculation.drafts_from_corpus:
+        return "corpus"
+    return "prompt" if row.speculation.drafts_from_prompt else ""
 
 
 def _status(row: Capabilities) -> Text:
@@ -85,12 +107,18 @@ def _status(row: Capabilities) -> Text:
     prediction: Any = row.prediction
     if prediction.why_not == "model" and row.model is None:
         rules = [rule for rule in row.per_model if rule.state == "documented" and not rule.expired]
+        if not rules:
+            return Text("ended for all models", style="red")
         ends = {rule.until for rule in rules if rule.until}
-        return Text("for some models" + (f", until {min(ends)}" if ends else ""), style="green")
+        near = any(rule.ends_soon for rule in rules)
+        end = f", until {min(ends)}{' (soon)' if near else ''}" if ends else ""
+        return Text(f"some models{end}", style="yellow" if near else "green")
     if prediction.expired:
         return Text(f"ended {prediction.until}", style="red")
     if not prediction.supported:
         return Text(_WHY_NOT.get(prediction.why_not, prediction.why_not), style="dim")
     if prediction.ends_soon:
-        return Text(f"supported, ends {prediction.until}", style="yellow")
-    return Text("supported (preview)" if prediction.preview else "supported", style="green")
+        return Text(f"yes, until {prediction.until} (soon)", style="yellow")
+    if prediction.shapes == ("tags",):
+        return Text("in the prompt", style="green")
+    return Text("yes, preview" if prediction.preview else "yes", style="green")

@@ -79,7 +79,7 @@ def test_chat_without_a_question_is_a_usage_error(process: Any) -> None:
     assert "no question" in done.stderr
 
 
-def test_providers_lists_all_and_shows_one(cli: Any) -> None:
+def test_providers_lists_all_and_shows_one(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from specclient_providers import provider_names
 
     everything = json.loads(cli("providers", "--json").out)
@@ -87,8 +87,14 @@ def test_providers_lists_all_and_shows_one(cli: Any) -> None:
     one = cli("providers", "openai", "--model", "gpt-4o", "--on", "2027-01-14").out
     assert "ended on 2027-01-14" in one
     assert "https://" in one
-    table = cli("providers").out
-    assert all(name in table for name in provider_names())
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = [line.rstrip() for line in cli("providers").out.splitlines()]
+    assert max(map(len, lines)) <= 80
+    words = [line.split() for line in lines if not line.startswith(" ")]
+    names = [first for first, *_ in words[1:]]
+    assert sorted(names) == list(provider_names())
+    assert names.index("openai") < names.index("vllm") < names.index("anthropic")
+    assert all(line[19:20] != " " for line in lines)
 
 
 def test_providers_refuses_what_it_does_not_know(cli: Any) -> None:

@@ -71,6 +71,23 @@ def test_doubt_is_shown() -> None:
     assert "disputed" in str(shown)
 
 
+@pytest.mark.parametrize("provider", provider_names())
+@pytest.mark.parametrize("width", [80, 60])
+def test_the_text_fits_the_terminal_and_shows_no_private_name(provider: str, width: int) -> None:
+    text = capabilities(provider, on=ON).render(width)
+    for line in text.splitlines():
+        assert len(line) <= width or len(line[18:].split()) == 1, line
+        assert line == line.rstrip()
+    for private in ("fw_", "sg_", "lms_", "groq_processing", "llama_", "tgi_queue", "ollama_load", "sn_"):
+        assert private not in text.replace("llama_cpp", "")
+
+
+def test_every_source_is_shown_with_its_date() -> None:
+    text = " ".join(capabilities("fireworks", model="m", on=ON).render().split())
+    assert "https://docs.fireworks.ai/guides/predicted-outputs (read on 2026-11-29)" in text
+    assert "queue perf_metrics.prefill-queue-duration + [perf_metrics.tokenizer-queue-duration]" in text
+
+
 def test_an_unknown_provider_is_named_with_near_ones() -> None:
     with pytest.raises(UnknownProvider, match="fireworks"):
         capabilities("firework")
