@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from specclient.economics.sizing import Memory, ModelShape
 
 _SHAPE = "A folder, a GGUF file, a known name, or parameters=…,layers=…,kv_heads=…,head_dim=…"
-_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+_UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
 
 @guarded
@@ -28,7 +29,7 @@ def plan(
         typer.Option("--acceptance", "-a", min=0, max=1, help="Chance of a draft token to be accepted."),
     ] = 0.8,
     gamma: Annotated[
-        int | None, typer.Option("--gamma", "-g", min=1, help="Draft length (default: the best).")
+        int | None, typer.Option("--gamma", "-g", min=0, max=4096, help="Draft length (default: the best).")
     ] = None,
     cost_ratio: Annotated[
         float | None,
@@ -50,6 +51,8 @@ def plan(
     from specclient.economics.sizing import WEIGHT_BYTES, memory_needed, shape_of
     from specclient.errors import ConfigError
 
+    if cost_ratio is not None and not math.isfinite(cost_ratio):
+        raise ConfigError(f"--cost-ratio is a finite number, not {cost_ratio}.")
     if dtype not in WEIGHT_BYTES:
         raise ConfigError(f"--dtype is one of {', '.join(WEIGHT_BYTES)}, not {dtype!r}.")
     target = shape_of(target_model)
@@ -115,11 +118,8 @@ class _Costs:
             }
 
         length = gamma if gamma is not None else best_gamma(acceptance, self.ratio, self.verify)[0]
-        shown = sorted({1, 2, 3, 4, 6, 8, 12, 16, 32} | ({length} if length else set()))
-        best = (
-            row(length) if length else {"gamma": 0, "tokens_per_pass": 1.0, "verify_cost": 1.0, "gain": 1.0}
-        )
-        return [row(each) for each in shown], best
+        shown = sorted({1, 2, 3, 4, 6, 8, 12, 16, 32} | ({length} if length or gamma is not None else set()))
+        return [row(each) for each in shown], row(length)
 
 
 def _measured(model: str, dtype: str) -> Any:
@@ -160,7 +160,7 @@ def _memory(
 def _bytes(text: str) -> int:
     from specclient.errors import ConfigError
 
-    match = re.fullmatch(r"\s*([\d.]+)\s*([a-zA-Z]*)\s*", text)
+    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-zA-Z]+)\s*", text)
     if match is None or match[2].upper() not in _UNITS:
         raise ConfigError(f"--memory takes a size as 24GB or 16GiB, not {text!r}.")
     return int(float(match[1]) * _UNITS[match[2].upper()])
@@ -193,7 +193,7 @@ def _print(result: dict[str, Any], target: ModelShape, draft: ModelShape | None)
         figures = (f"{row[name]:.2f}" for name in ("tokens_per_pass", "verify_cost", "gain"))
         table.add_row(str(row["gamma"]), *figures, style=mark)
     console.print(table)
-    if result["best"]["gamma"] == 0:
+    if all(row["gain"] <= 1 for row in result["draft_lengths"]):
         console.print("No draft length gains anything here.")
     memory = result["memory"]
     console.print(
@@ -209,4 +209,4 @@ def _print(result: dict[str, Any], target: ModelShape, draft: ModelShape | None)
 
 
 def _gb(size: int) -> str:
-    return f"{size / 1e9:.2f} GB"
+    return f"{size / 1e9:,.2f} GB"

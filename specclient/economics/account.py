@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import random
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -15,10 +16,13 @@ from specclient.economics.gate import ENOUGH, Decision, decide, draw
 from specclient.economics.options import EconomicsOptions
 from specclient.economics.prices import money_added
 from specclient.economics.state import Arm, Store
+from specclient.prediction import Prediction
 from specclient.report import Economics, Estimate, Report
 
 if TYPE_CHECKING:
     from specclient.config import Target
+
+log = logging.getLogger("specclient.economics")
 
 COMPARED = frozenset({"forwarded", "local", "via_prompt"})
 MEASURES = ("phases", "client")
@@ -75,11 +79,19 @@ class Economist:
         Only a prediction that would go somewhere is considered. One that is loaded into a corpus helps
         the calls without as well, so evidence cannot judge it: only "never" keeps it back.
         """
-        options = self.options
-        if plan.outcome == "via_corpus" and options.gate != "never":
-            return Considered(plan)
         if plan.outcome in ("withheld", "none") or plan.prediction is None:
             return Considered(plan)
+        if plan.outcome == "via_corpus" and self.options.gate != "never":
+            return Considered(plan)
+        try:
+            return self._weighed(plan, plan.prediction, workload)
+        except Exception:
+            log.warning("a prediction was sent unweighed: a fault in specclient")
+            log.debug("the fault", exc_info=True)
+            return Considered(plan)
+
+    def _weighed(self, plan: Plan, prediction: Prediction, workload: str | None) -> Considered:
+        options = self.options
         evidence: Mapping[Arm, Evidence] = {}
         if options.gate == "auto":
             _, evidence = self._evidence(plan.facts.model, MEASURES, workload)
@@ -87,7 +99,7 @@ class Economist:
             options,
             evidence,
             provider=plan.facts.provider,
-            chars=len(plan.prediction.text),
+            chars=len(prediction.text),
             lot=_lot(plan) if options.holdout else 1.0,
             chance=self._chance(),
         )
@@ -102,7 +114,17 @@ class Economist:
     def account(
         self, report: Report, decision: Decision | None, *, completed: bool, workload: str | None = None
     ) -> Report:
-        """The report with its economics; a completed call becomes evidence."""
+        """The report with its economics; a completed call becomes evidence. Never raises."""
+        try:
+            return self._accounted(report, decision, completed, workload)
+        except Exception:
+            log.warning("a call ended without its economics: a fault in specclient")
+            log.debug("the fault", exc_info=True)
+            return report
+
+    def _accounted(
+        self, report: Report, decision: Decision | None, completed: bool, workload: str | None
+    ) -> Report:
         arm = _arm(report, decision)
         if arm is None:
             if decision is None:

@@ -9,7 +9,8 @@ Student's, with Welch's degrees of freedom for a difference; all are at 95 %.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from statistics import NormalDist
 
 CONFIDENCE = 0.95
@@ -68,6 +69,13 @@ class Evidence:
             ss=self.ss + seconds * seconds,
             m=self.m + money,
         )
+
+    @classmethod
+    def from_figures(cls, figures: Sequence[object]) -> Evidence:
+        """The evidence that a file holds; none at all where a figure is nonsense."""
+        known = [figure for figure in figures if isinstance(figure, float | int) and 0 <= figure < math.inf]
+        found = cls(*known) if len(known) == len(figures) == len(fields(cls)) else cls()
+        return found if min(found.n, found.n2, found.t, found.s) > 0 else cls()
 
     @property
     def calls(self) -> float:

@@ -38,7 +38,9 @@ class FileStore:
                 rows = self._connection().execute(
                     f"SELECT arm, {_COLUMNS} FROM evidence WHERE key = ?", (key,)
                 )
-                return {arm: faded(Evidence(*figures), now, half_life_days) for arm, *figures in rows}
+                return {
+                    arm: faded(Evidence.from_figures(figures), now, half_life_days) for arm, *figures in rows
+                }
             except (sqlite3.Error, OSError) as error:
                 if _busy(error):
                     return {}
@@ -69,7 +71,7 @@ class FileStore:
         try:
             place = "key = ? AND arm = ?"
             row = connection.execute(f"SELECT {_COLUMNS} FROM evidence WHERE {place}", (key, arm)).fetchone()
-            before = Evidence(*row) if row else Evidence()
+            before = Evidence.from_figures(row) if row else Evidence()
             after = change(faded(before, now, half_life_days))
             marks = ", ".join("?" * 11)
             connection.execute(

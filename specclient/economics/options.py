@@ -31,7 +31,7 @@ class EconomicsOptions(BaseModel):
     explore: Annotated[float, Field(ge=0, le=0.1)] = 0.005
     memory: Annotated[int, Field(ge=20)] = 200
     half_life_days: Annotated[float, Field(gt=0)] = 7.0
-    state: str | None = None
+    state: Annotated[str, Field(min_length=1)] | None = None
 
     @property
     def watches(self) -> bool:

@@ -23,7 +23,7 @@ from specclient._version import __version__
 from specclient.core.timeline import Timeline
 from specclient.report import Report
 from specclient.tracing import interop, names, propagation, spans
-from specclient.tracing.finaliser import CallOutcome
+from specclient.tracing.finaliser import CallOutcome, end_span
 from specclient.tracing.metrics import record
 from specclient.tracing.options import DEFAULT_OPTIONS, TracingOptions
 
@@ -200,7 +200,7 @@ class Call:
         except Exception:
             log.debug("telemetry of a call not recorded", exc_info=True)
         if self.owned:
-            self.span.end(self.timeline.at(self.timeline.ended or self.timeline.started))
+            end_span(self.span, self.timeline.at(self.timeline.ended or self.timeline.started))
         return True
 
     def _record(

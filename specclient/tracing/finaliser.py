@@ -7,10 +7,15 @@ error of the provider, cancellation, or by being dropped and collected. All ways
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import weakref
 from collections.abc import Callable
 from typing import Literal
+
+from opentelemetry.trace import Span
+
+log = logging.getLogger(__name__)
 
 CallOutcome = Literal["completed", "closed_by_caller", "cancelled", "error", "abandoned"]
 Settle = Callable[[CallOutcome, BaseException | None], None]
@@ -28,6 +33,15 @@ def outcome_of(error: BaseException | None) -> CallOutcome:
     return (
         "cancelled" if isinstance(error, asyncio.CancelledError | KeyboardInterrupt | SystemExit) else "error"
     )
+
+
+def end_span(span: Span, at: int) -> None:
+    """End a span at `at` nanoseconds since the epoch. Processors of the application run inside; what they
+    raise is no concern of the call."""
+    try:
+        span.end(at)
+    except Exception:
+        log.debug("a span processor failed", exc_info=True)
 
 
 class Finaliser:

@@ -13,6 +13,7 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
+from specclient.tracing.finaliser import end_span
 from specclient.tracing.options import DEFAULT_OPTIONS, TracingOptions
 
 log = logging.getLogger(__name__)
@@ -47,7 +48,7 @@ class Group:
         if error is not None and self._span.is_recording():
             self._span.set_attribute("error.type", type(error).__name__)
             self._span.set_status(Status(StatusCode.ERROR))
-        self._span.end(self._now())
+        end_span(self._span, self._now())
         self._span = trace.INVALID_SPAN
 
     def _now(self) -> int:

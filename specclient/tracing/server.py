@@ -14,7 +14,7 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
-from specclient.tracing.finaliser import CallOutcome
+from specclient.tracing.finaliser import CallOutcome, end_span
 from specclient.tracing.options import DEFAULT_OPTIONS, TracingOptions
 from specclient.tracing.propagation import extract
 
@@ -44,7 +44,7 @@ class ServerSpan:
             if failed or outcome in ("error", "cancelled", "abandoned"):
                 self._span.set_attribute("error.type", str(status) if failed else "_OTHER")
                 self._span.set_status(Status(StatusCode.ERROR))
-        self._span.end(self._wall + time.perf_counter_ns() - self._clock)
+        end_span(self._span, self._wall + time.perf_counter_ns() - self._clock)
 
 
 def start_server(

@@ -17,7 +17,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 from specclient.core.timeline import NANOSECONDS, AttemptStamps
 from specclient.report import Attempt, Report
 from specclient.tracing import content, habit, names
-from specclient.tracing.finaliser import CallOutcome
+from specclient.tracing.finaliser import CallOutcome, end_span
 
 if TYPE_CHECKING:
     from specclient.tracing.call import Call, ResponseFacts
@@ -281,7 +281,7 @@ def _child(ended: Ended, name: str, begin: float, end: float, source: str) -> No
         start_time=first,
         attributes=attributes,
     )
-    span.end(min(last, limit))
+    end_span(span, min(last, limit))
 
 
 def _attempts(ended: Ended, report: Report) -> None:
@@ -310,4 +310,4 @@ def _attempts(ended: Ended, report: Report) -> None:
         )
         if attempt is not None and attempt.error is not None:
             span.set_status(Status(StatusCode.ERROR))
-        span.end(call.timeline.at(stamp.ended or call.timeline.ended or stamp.started))
+        end_span(span, call.timeline.at(stamp.ended or call.timeline.ended or stamp.started))

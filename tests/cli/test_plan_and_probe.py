@@ -34,10 +34,37 @@ def test_plan_says_where_the_cost_of_a_draft_model_comes_from(cli: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [("--memory", "much"), ("--dtype", "int3"), ("--measure",), ("--acceptance", "2")]
+    "options",
+    [
+        ("--memory", "much"),
+        ("--memory", "24"),  # of what?
+        ("--memory", "1.2.3GB"),
+        ("--dtype", "int3"),
+        ("--measure",),
+        ("--acceptance", "2"),
+        ("--acceptance", "nan"),
+        ("--cost-ratio", "inf"),
+        ("--gamma", "1000000000"),
+    ],
 )
 def test_plan_refuses_nonsense(cli: Any, options: tuple[str, ...]) -> None:
     assert cli("plan", "--target-model", NUMBERS, *options).code == 2
+
+
+@pytest.mark.parametrize(
+    ("acceptance", "gamma", "tokens", "gain"), [("0", "7", 1, 1), ("1", "7", 8, 8), ("1", "0", 1, 1)]
+)
+def test_plan_at_the_ends_of_its_range(
+    cli: Any, acceptance: str, gamma: str, tokens: float, gain: float
+) -> None:
+    value = json.loads(cli("plan", "--target-model", NUMBERS, "-a", acceptance, "-g", gamma, "--json").out)
+    assert (value["best"]["tokens_per_pass"], value["best"]["gain"]) == (tokens, gain)
+
+
+def test_plan_tells_what_does_not_fit(cli: Any) -> None:
+    huge = "parameters=1e15,layers=900,kv_heads=64,head_dim=128"
+    out = cli("plan", "--target-model", huge, "--memory", "24GB", "--context", "1000000").out
+    assert "does not fit into 24.00 GB: at most 0 tokens each, or 0 requests" in out
 
 
 def test_probe_names_the_server_and_sends_no_prompt(cli: Any, server: ScriptedServer) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from simulated import KNOWN, Clock, Provider, economist, plan, run
 
+from specclient.economics.account import Economist
 from specclient.economics.gate import draw
+from specclient.economics.options import EconomicsOptions
 from specclient.economics.state import MemoryStore
 
 
@@ -148,3 +151,27 @@ def test_lots_are_even_and_differ_by_the_prediction() -> None:
     lots = [draw(str(number), KNOWN) for number in range(2000)]
     assert 0.47 < sum(lots) / len(lots) < 0.53
     assert draw("a", "b") != draw("a", "c") != draw("ab", "")
+
+
+def test_a_fault_in_the_account_costs_no_answer(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken:
+        def read(self, *_: object) -> object:
+            raise ZeroDivisionError
+
+        add = read
+
+    gate = Economist("t", EconomicsOptions(gate="auto"), {}, store=Broken())  # type: ignore[arg-type]
+    asked = plan()
+    considered = gate.consider(asked)
+    assert considered.plan is asked
+    report = Provider(0.4).answer(considered.plan)
+    assert gate.account(report, considered.decision, completed=True) == report
+    assert "unweighed" in caplog.text
+    assert "without its economics" in caplog.text
+
+
+@pytest.mark.parametrize("route", ["auto", "never"])
+def test_a_corpus_is_weighed_by_never_only(route: str) -> None:
+    asked = replace(plan(), outcome="via_corpus")
+    found = economist(gate=route).consider(asked).plan
+    assert (found.outcome == "withheld") is (route == "never")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import multiprocessing
 import sqlite3
@@ -136,3 +137,24 @@ def test_targets_that_name_one_file_share_it(tmp_path: Path) -> None:
     assert store_for(path) is store_for(path)
     assert store_for(None) is store_for(None)
     assert store_for(path) is not store_for(str(tmp_path / "b.db"))
+
+
+@pytest.mark.parametrize(
+    "figures",
+    [("'x'",) * 9, ("NULL",) * 9, ("-5",) * 9, ("9e999",) * 9, ("0",) * 9, ("1", "1", "0", "1") + ("1",) * 5],
+)
+def test_nonsense_in_the_file_is_no_evidence(tmp_path: Path, figures: tuple[str, ...]) -> None:
+    path = tmp_path / "evidence.db"
+    store = FileStore(path)
+    store.add("k", "sent", lambda before: before.with_call(10, 1.0), 1e9, 7)
+    store.close()
+    names = ("n", "n2", "t", "s", "tt", "st", "ss", "m", "updated")
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        values = ", ".join(f"{name} = {value}" for name, value in zip(names, figures, strict=True))
+        connection.execute(f"UPDATE evidence SET {values}")
+        connection.commit()
+    store = FileStore(path)
+    assert store.read("k", 1e9, 7)["sent"].calls == 0
+    store.add("k", "sent", lambda before: before.with_call(10, 1.0), 1e9, 7)
+    assert store.read("k", 1e9, 7)["sent"].calls == 1
+    store.close()
