@@ -20,6 +20,8 @@ _TEXT_SCRUBBED_FROM = 24
 """Texts of the request of at least this length are taken out of a server's message that quotes them."""
 
 REQUEST_ID_HEADERS = ("x-request-id", "request-id", "apim-request-id", "x-ms-request-id")
+_MARKUP = re.compile(r"\s*<")
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0e-\x1f]")
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 
 
@@ -105,14 +107,16 @@ def error_of_status(
 ) -> APIStatusError:
     """The error for a response of status 400 or above (or a redirect that was not followed)."""
     try:
-        body: Any = json.loads(text)
-    except ValueError:
+        body: Any = json.loads(text, strict=False)
+    except (ValueError, RecursionError):
         body = text
     said = _said(body)
     if isinstance(body, str):
-        said = _page(text) if "<" in text[:200] else text.strip()
+        said = _page(text) if _MARKUP.match(text) else text.strip()
+        if _UNPRINTABLE.search(said):
+            said = f"{len(text)} characters that are no text"
     if 300 <= status < 400:
-        said = f"a redirect to {headers.get('location', 'nowhere')} that is not followed; correct base_url"
+        said = f"a redirect to {headers.get('location') or 'nowhere'} that is not followed; correct base_url"
     detail = _detail(body)
     return _status_error(
         status,

@@ -17,7 +17,7 @@ from pydantic_core import from_json
 
 from specclient.core.sse import SSEReader
 from specclient.core.wire import Wire
-from specclient.errors import APIResponseValidationError
+from specclient.errors import APIConnectionError, APIResponseValidationError
 
 
 class _Done:
@@ -85,6 +85,8 @@ class Body:
         self._events = kind == "text/event-stream" or (
             streamed and not self._html and not kind.endswith("json")
         )
+        self._streamed = streamed
+        self._seen = False
         self._reader = SSEReader()
         self._unpack = _decoder(headers.get("content-encoding", ""))
         self._pieces: list[bytes] = []
@@ -108,9 +110,12 @@ class Body:
             )
         if not self._events:
             self._pieces.append(block)
-            if block and not block.isspace():
+            if not block or block.isspace():
+                return []
+            if not self._is_stream_after_all():
                 self._wire.touch()
-            return []
+                return []
+            block, self._pieces = b"".join(self._pieces), []
         try:
             events = self._reader.feed(block)
         except ValueError as error:
@@ -131,14 +136,30 @@ class Body:
                 objects.append(value)
         return objects
 
+    def _is_stream_after_all(self) -> bool:
+        """Whether what is called JSON is an event stream: its first byte begins a field, and no JSON."""
+        if self._streamed and not self._html and not self._seen:
+            first = b"".join(self._pieces).lstrip(b" \r\n\t\xef\xbb\xbf")[:1]
+            self._events = bool(first) and first in b"deir:"
+        self._seen = True
+        return self._events
+
     def end(self) -> list[Any]:
-        """The objects that only the end of the body completes."""
+        """The objects that only the end of the body completes.
+
+        A body that was cut off is a broken connection, which may be tried again.
+        """
         if self._events:
             return [DONE] if self._reader.unfinished.strip() == b"[DONE]" else []
         content = b"".join(self._pieces)
         try:
             return [_without_list(_json(content))]
         except ValueError:
+            unpacked = self._unpack is None or self._unpack.complete
+            if content.strip() and not self._html and (not unpacked or _is_cut(content)):
+                raise APIConnectionError(
+                    f"The answer was cut off after {len(content)} bytes; its JSON has no end."
+                ) from None
             raise APIResponseValidationError(_no_json(content, self._html)) from None
 
     def text(self) -> str:
@@ -150,14 +171,23 @@ class ErrorBody(Body):
     """The body of an error: text, cut at its limit, never an error by itself."""
 
     def __init__(self, headers: Mapping[str, str], wire: Wire) -> None:
-        super().__init__(
-            {**headers, "content-type": "text/plain"}, streamed=False, limit=ERROR_BODY_BYTES, wire=wire
-        )
+        kinds = {"content-type": "text/plain", "content-encoding": headers.get("content-encoding", "")}
+        self._readable = True
+        try:
+            super().__init__(kinds, streamed=False, limit=ERROR_BODY_BYTES, wire=wire)
+        except APIResponseValidationError:  # an encoding that nobody asked for: the status says enough
+            self._readable = False
+            super().__init__({}, streamed=False, limit=ERROR_BODY_BYTES, wire=wire)
 
     def feed(self, block: bytes) -> list[Any]:
-        """Keep what fits."""
+        """Keep what fits and can be read."""
         if self._unpack is not None:
-            block = self._unpack(block, self._left + 1)
+            try:
+                block = self._unpack(block, self._left + 1)
+            except APIResponseValidationError:
+                self._readable = False
+        if not self._readable:
+            return []
         self._pieces.append(block[: max(self._left, 0)])
         self._left -= len(block)
         return []
@@ -168,11 +198,24 @@ class ErrorBody(Body):
 
 
 def _json(data: bytes) -> Any:
-    """JSON by the fast reader, or by the standard one, which also takes half a surrogate pair."""
+    """JSON by the fast reader, or by the standard one, which also takes half a surrogate pair and bare
+    control characters. Raises ValueError."""
     try:
         return from_json(data)
     except ValueError:
-        return json.loads(data)
+        try:
+            return json.loads(data, strict=False)
+        except RecursionError:
+            raise ValueError("nested too deeply") from None
+
+
+def _is_cut(content: bytes) -> bool:
+    """Whether JSON only lacks its end."""
+    try:
+        from_json(content)
+    except ValueError as error:
+        return str(error).startswith("EOF while parsing")
+    return False
 
 
 def _without_list(value: Any) -> Any:
@@ -189,7 +232,7 @@ def _no_object(data: bytes) -> Any:
     if data.startswith(b":"):  # a comment that a proxy wrapped into a data line
         return None
     try:
-        return json.loads(data)
+        return _json(data)
     except ValueError:
         size = len(data)
     raise APIResponseValidationError(f"The stream holds an event of {size} bytes that is not JSON.")
@@ -225,9 +268,16 @@ class _Inflate:
         self._unpack = zlib.decompressobj(wbits)
         self._first = True
 
+    @property
+    def complete(self) -> bool:
+        """Whether the end of the compressed body was seen."""
+        return self._unpack.eof
+
     def __call__(self, block: bytes, limit: int) -> bytes:
         if not block:
             return b""
+        if self._unpack.eof and block.startswith(b"\x1f"):  # another member, as RFC 1952 allows
+            self._unpack = zlib.decompressobj(self._wbits)
         try:
             out = self._unpack.decompress(block, limit)
         except zlib.error:
@@ -237,4 +287,5 @@ class _Inflate:
                 return self(block, limit)
             raise APIResponseValidationError("The answer's compressed body is damaged.") from None
         self._first = False
-        return out
+        following = self._unpack.unused_data if self._unpack.eof else b""
+        return out + self(following, limit - len(out)) if following.startswith(b"\x1f") else out

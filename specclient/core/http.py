@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urljoin, urlsplit, urlunsplit
 
 import httpcore
 
@@ -106,8 +106,12 @@ def timed_out(error: LimitReached, send: Send) -> APITimeoutError:
     )
 
 
-def _sentence(error: Exception) -> str:
-    return (str(error) or type(error).__name__).rstrip(".")
+def _sentence(error: BaseException) -> str:
+    """What is known of a fault: its own words, or those of what it came from."""
+    cause: BaseException | None = error
+    while cause is not None and not str(cause):
+        cause = cause.__cause__ or cause.__context__
+    return (type(error).__name__ if cause is None else str(cause)).rstrip(".")
 
 
 def safe_request(send: Send) -> Any:
@@ -168,9 +172,22 @@ def redirected(send: Send, status: int, headers: Mapping[str, str]) -> Send | No
         return None
     if send.method != "GET" and status not in (307, 308):
         return None
-    url = urljoin(send.url, headers["location"])
+    url = _address(send.url, headers["location"])
+    if url is None:
+        return None
     old, new = urlsplit(send.url), urlsplit(url)
     if (old.scheme, old.netloc) == (new.scheme, new.netloc):
         return replace(send, url=url)
     kept = {k: v for k, v in send.headers.items() if k in DEFAULT_HEADERS or k.lower() == "content-type"}
     return replace(send, url=url, headers=kept)
+
+
+def _address(url: str, location: str) -> str | None:
+    """Where a redirect leads; None where that is no other address than before, or none of HTTP."""
+    try:
+        following = quote(urljoin(url, location.strip()).encode("latin-1"), safe="%:/?#[]@!$&'()*+,;=~")
+        parts = urlsplit(following)
+        known = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        return None
+    return following if known and following != url else None

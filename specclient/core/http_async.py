@@ -264,13 +264,14 @@ class AsyncHttpExchange:
 
     async def read_text(self) -> str:
         body = ErrorBody(self.headers, self.wire)
+        self.wire.finished()  # the status is known: its reason is not waited for long
         try:
             async for block in self._blocks:
                 body.feed(block)
                 if body.full:
                     break
-        except FAULTS as error:
-            raise translated(error, self.wire, self.send) from error
+        except FAULTS:
+            pass  # what came of the reason will do
         return body.text()
 
     async def drain(self) -> None:
