@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from specclient_providers import signs
-from specclient_providers.endpoint import Endpoint
+from specclient_providers.endpoint import Endpoint, SpeculationRule
 from specclient_providers.registry import get
 from specclient_providers.signs import Answer, Found
 
@@ -120,7 +120,7 @@ def _conclude(found: Found) -> Detected:
         works.append("prediction is taken and used")
     elif from_prompt:
         works.append(f"known text in the prompt is drafted by {found.method}")
-    elif found.method in server.corpus_methods:
+    elif found.method in server.corpus_methods and found.loads_corpora is not False:
         works.append("known text can be loaded as a draft corpus, for all users of the server")
     works += found.works
     return Detected(
@@ -131,30 +131,37 @@ def _conclude(found: Found) -> Detected:
         speculating=found.speculating,
         method=found.method,
         works=tuple(works),
-        switch_on=tuple(_advice(found, from_prompt, server.switch_on)),
+        switch_on=tuple(_advice(found, server)),
         evidence=tuple(found.evidence),
-        overrides=_overrides(found.method, endpoint),
+        overrides=_overrides(found, endpoint),
     )
 
 
-def _overrides(method: str | None, endpoint: Endpoint) -> Mapping[str, Any]:
-    """What the finding adds to the facts. A server may know a method that its row does not."""
-    if method is None:
+def _overrides(found: Found, endpoint: Endpoint) -> Mapping[str, Any]:
+    """What the finding adds to the facts. A server may know a method that its row does not, and may have no
+    room for corpora."""
+    if found.method is None:
         return {}
+    facts: dict[str, Any] = {"method": found.method}
     known = endpoint.speculation.methods
-    if method.lower() in (name.lower() for name in known):
-        return {"speculation": {"method": method}}
-    return {"speculation": {"method": method, "methods": (*known, method)}}
+    if found.method.lower() not in (name.lower() for name in known):
+        facts["methods"] = (*known, found.method)
+    if found.loads_corpora is False:
+        facts["corpus_methods"] = ()
+    return {"speculation": facts}
 
 
-def _advice(found: Found, from_prompt: bool | None, switch_on: str) -> list[str]:
+def _advice(found: Found, server: SpeculationRule) -> list[str]:
     advice = list(found.advice)
-    if not switch_on or from_prompt:
+    if not server.switch_on or (
+        found.method and found.method in (*server.prompt_methods, *server.corpus_methods)
+    ):
         return advice
     if found.speculating and found.method is None:
         advice.append(
             "It speculates, but does not say how: set speculation.method in the target's overrides."
         )
-    elif found.method is None or not from_prompt:
-        advice.append(f"To draft from known text in the prompt, start it with {switch_on}.")
+    else:
+        where = "in the prompt" if server.prompt_methods else "that is loaded into it"
+        advice.append(f"To draft from known text {where}, start it with {server.switch_on}")
     return advice

@@ -22,6 +22,7 @@ class Found:
     models: list[str] = field(default_factory=list)
     speculating: bool | None = None
     method: str | None = None
+    loads_corpora: bool | None = None
     works: list[str] = field(default_factory=list)
     advice: list[str] = field(default_factory=list)
     evidence: list[str] = field(default_factory=list)
@@ -98,10 +99,12 @@ def _server_info(found: Found, answer: Answer | None) -> None:
     found.method = str(algorithm).upper() if algorithm else None
     found.evidence.append("speculative_algorithm in /server_info")
     budget = info.get("speculative_ngram_external_sam_budget")
-    if found.method == "NGRAM" and not budget:
+    if found.method == "NGRAM":
+        found.loads_corpora = bool(budget)
+    if found.loads_corpora is False:
         found.advice.append(
             "Its budget for loaded corpora is 0, so they would draft nothing: start it with "
-            "--speculative-ngram-external-sam-budget 8."
+            "--speculative-ngram-external-sam-budget 8"
         )
 
 

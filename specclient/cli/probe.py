@@ -101,17 +101,21 @@ def _table(root: str, found: Detected) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=root, title_justify="left", box=None, pad_edge=False, show_header=False)
+    from specclient.facts import capabilities
+
+    table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column("", style="dim", no_wrap=True)
     table.add_column("", overflow="fold")
     speculating = {True: "on", False: "off", None: "not told"}[found.speculating]
     rows = [
+        ("address", root),
         ("server", f"{found.server} {found.version or ''}".strip()),
         ("provider", found.provider),
         *(("model", model) for model in found.models),
+        ("prediction", capabilities(found.provider).prediction.state),
         ("speculation", f"{speculating}{f', {found.method}' if found.method else ''}"),
         *(("works", text) for text in found.works),
-        *(("switch on", text) for text in found.switch_on),
+        *(("advice", text) for text in found.switch_on),
         *(("seen", text) for text in found.evidence),
     ]
     for label, value in rows:

@@ -208,7 +208,23 @@ def test_what_works_and_what_to_switch_on_are_said() -> None:
 def test_a_draft_corpus_without_budget_is_pointed_out() -> None:
     found = detect(fetcher(SERVERS[4][1]))
     assert any("sam-budget" in advice for advice in found.switch_on)
+    assert not any("corpus" in text for text in found.works)
+    assert not any("in the prompt" in advice for advice in found.switch_on)
+    facts = resolve("sglang", model="m", overrides=found.overrides)
+    assert (facts.speculation.method, facts.speculation.corpus_methods) == ("NGRAM", ())
+
+
+def test_a_draft_corpus_with_a_budget_works() -> None:
+    info = {**SGLANG_INFO, "speculative_algorithm": "NGRAM", "speculative_ngram_external_sam_budget": 8}
+    found = detect(fetcher({"/server_info": ({}, info)}))
     assert any("corpus" in text for text in found.works)
+    assert found.switch_on == ()
+    assert found.overrides == {"speculation": {"method": "NGRAM"}}
+
+
+def test_a_method_that_no_row_knows_is_taken_over_as_it_is() -> None:
+    found = detect(fetcher({"/server_info": ({}, {**SGLANG_INFO, "speculative_algorithm": "NEWER"})}))
+    assert resolve("sglang", model="m", overrides=found.overrides).speculation.method == "NEWER"
 
 
 def test_a_known_server_costs_few_questions() -> None:
