@@ -206,7 +206,7 @@ class Call:
     def _record(
         self, report: Report | None, facts: ResponseFacts, outcome: CallOutcome, error: BaseException | None
     ) -> None:
-        recording, metered = self.span.is_recording(), self.owned and self.options.instruments.active
+        recording, metered = self.span.is_recording(), self.options.instruments.active
         if not recording and not metered:
             return
         ended = spans.Ended(self, report, facts, outcome, error)
@@ -223,6 +223,7 @@ class Call:
                 duration=self.timeline.seconds(self.timeline.ended or self.timeline.started),
                 error_type=ended.error_type,
                 in_process=self.start.in_process,
+                owned=self.owned,
             )
 
 
@@ -238,6 +239,7 @@ def start_call(
     if options.telemetry == "off":
         return call
     try:
+        _identify(call)
         if options.telemetry == "enrich" or interop.owned_elsewhere():
             call.span = trace.get_current_span(parent)
         else:
@@ -249,7 +251,8 @@ def start_call(
     return call
 
 
-def _open(call: Call, parent: Context | None) -> None:
+def _identify(call: Call) -> None:
+    """What a head sampler and the metrics go by."""
     start = call.start
     model = names.model_name(start.model, in_process=start.in_process)
     identity: dict[str, Any] = {names.OPERATION: start.operation, names.PROVIDER: start.provider}
@@ -263,11 +266,15 @@ def _open(call: Call, parent: Context | None) -> None:
     identity["specclient.version"] = __version__
     if start.adapter:
         identity["specclient.adapter"] = start.adapter
+
+
+def _open(call: Call, parent: Context | None) -> None:
+    start, model = call.start, call.identity.get(names.REQUEST_MODEL)
     call.span = call.options.open(
         f"{start.operation} {model}" if model else start.operation,
         parent,
         SpanKind.INTERNAL if start.in_process else SpanKind.CLIENT,
-        identity,
+        call.identity,
         call.timeline.wall,
     )
     call.owned = True

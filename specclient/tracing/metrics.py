@@ -84,15 +84,22 @@ def record(
     duration: float,
     error_type: str | None,
     in_process: bool,
+    owned: bool = True,
 ) -> None:
-    """Every metric of one finished call. `identity` holds the span's creation attributes."""
+    """Every metric of one finished call. `identity` holds the span's creation attributes.
+
+    Of a call that another instrumentation owns, the conventions' client metrics are that one's to record:
+    twice they would count double.
+    """
     standard: Attributes = {name: identity[name] for name in STANDARD if name in identity}
     if isinstance(derived["response_model"], str):
         standard[names.RESPONSE_MODEL] = derived["response_model"]
-    failed = standard if error_type is None else {**standard, names.ERROR_TYPE: error_type}
-    instruments.histogram(f"{instruments.base}.duration", "s", DURATION).record(duration, failed)
-    _chunks(instruments, standard, report, stamps, derived)
-    _usage(instruments, standard, facts)
+    if owned:
+        failed = standard if error_type is None else {**standard, names.ERROR_TYPE: error_type}
+        instruments.histogram(f"{instruments.base}.duration", "s", DURATION).record(duration, failed)
+        _chunks(instruments, standard, report, stamps)
+        _usage(instruments, standard, facts)
+    _stream(instruments, standard, report, derived)
     if report is None:
         return
     _phases(instruments, standard, report)
@@ -108,7 +115,6 @@ def _chunks(
     standard: Attributes,
     report: Report | None,
     stamps: AttemptStamps,
-    derived: Mapping[str, Any],
 ) -> None:
     base = instruments.base
     client = report.timing.client if report is not None else None
@@ -119,6 +125,12 @@ def _chunks(
         gaps = instruments.histogram(f"{base}.time_per_output_chunk", "s", DURATION)
         for gap in stamps.gaps:
             gaps.record(gap / 1e9, standard)
+
+
+def _stream(
+    instruments: Instruments, standard: Attributes, report: Report | None, derived: Mapping[str, Any]
+) -> None:
+    client = report.timing.client if report is not None else None
     if client is not None and client.first_content is not None:
         first = instruments.histogram("specclient.client.time_to_first_content", "s", DURATION)
         first.record(client.first_content, standard)

@@ -135,4 +135,8 @@ def test_enrich_writes_onto_the_span_that_is_there(backend: Backend, clock: Cloc
     vendor = backend.span("vendor chat")
     assert vendor.attributes["specclient.timing.prefill"] == 0.2
     assert backend.span("queue").parent == vendor.context
-    assert backend.points() == {}
+    points = backend.points()
+    assert not [name for name in points if name.startswith("gen_ai.client")]  # the other one records these
+    (prefill,) = points["specclient.server.prefill.duration"]
+    assert prefill.sum == 0.2
+    assert prefill.attributes["gen_ai.provider.name"] == "fireworks"
