@@ -1,12 +1,13 @@
-"""The official SDK, unchanged but for one line: `specclient.wrap`.
+"""The official SDK with its own types and errors, and `specclient.wrap` around the client.
 
-pip install 'specclient[local]' openai
-python examples/drop_in.py
+python examples/drop_in.py                                     the embedded engine, in this process
+python examples/drop_in.py --base-url URL --model MODEL        any server, its key in OPENAI_API_KEY
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 
 import openai
 
@@ -21,7 +22,9 @@ def main() -> None:
     parser.add_argument("--model", default="qwen2.5-coder-0.5b")
     options = parser.parse_args()
 
-    client = specclient.wrap(openai.OpenAI(base_url=options.base_url, api_key="unused"))
+    # The SDK insists on a key, also where nobody asks for one.
+    key = os.environ.get("OPENAI_API_KEY", "unused")
+    client = specclient.wrap(openai.OpenAI(base_url=options.base_url, api_key=key))
     answer = client.chat.completions.create(
         model=options.model,
         messages=[
@@ -34,6 +37,8 @@ def main() -> None:
     report = specclient.report_of(answer)
     if report is not None:
         print(f"prediction: {report.prediction.outcome}, {report.prediction.effect}")
+        for reason in report.prediction.reasons:
+            print("because:", reason)
 
 
 if __name__ == "__main__":
