@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from specclient.cli.account import decode_speed, print_account
-from specclient.cli.outcome import as_dict, print_diff, run_edit, show_warnings
+from specclient.cli.outcome import print_diff, run_edit, show_warnings
 from specclient.cli.terminal import stderr, stdout, write_json
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ def compare_edit(
     if as_json:
         write_json(
             {
-                "without": as_dict(plain),
-                "with": as_dict(predicted),
+                "without": plain.as_dict(),
+                "with": predicted.as_dict(),
                 "decode_speedup": _ratio(_speed(predicted.report), _speed(plain.report)),
                 "outputs_identical": plain.answer == predicted.answer,
             }

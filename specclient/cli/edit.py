@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from specclient.cli import options
-from specclient.cli.outcome import as_dict, print_diff, run_edit, show_warnings
+from specclient.cli.outcome import print_diff, run_edit, show_warnings
 from specclient.cli.terminal import guarded, note, read_stdin, stderr, write_json
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def edit(
     if write:
         _write(result, force=force, show=not as_json)
     if as_json:
-        write_json(as_dict(result))
+        write_json(result.as_dict())
     else:
         _print(result)
 

@@ -1,4 +1,4 @@
-"""An edit with its progress, and what came of it: as a diff, as JSON, as warnings."""
+"""An edit with its progress, and what came of it: as a diff and as warnings."""
 
 from __future__ import annotations
 
@@ -22,24 +22,6 @@ def run_edit(
     title = f"{file.name}, {'with' if predict else 'without'} prediction"
     with LiveText(title, expected) as live:
         return edit_file(client, file, instruction, predict=predict, on_text=live.feed, **settings)
-
-
-def as_dict(edit: FileEdit) -> dict[str, Any]:
-    """The JSON form of an edit."""
-    return {
-        "path": str(edit.path),
-        "changed": edit.changed,
-        "written": edit.written,
-        "encoding": edit.image.encoding,
-        "line_ending": edit.image.line_ending,
-        "text": edit.text,
-        "diff": edit.diff(),
-        "warnings": [
-            {"code": warning.code, "text": warning.text, "blocks": warning.blocks}
-            for warning in edit.warnings
-        ],
-        "specclient": edit.report,
-    }
 
 
 def print_diff(edit: FileEdit) -> None:

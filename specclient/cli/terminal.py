@@ -116,9 +116,7 @@ def _error_as_dict(error: Exception) -> dict[str, Any]:
     if isinstance(error, IncompleteOutput):
         described["partial"] = error.partial
     if isinstance(error, EditRefused | WriteFailed):
-        from specclient.cli.outcome import as_dict
-
-        described["edit"] = as_dict(error.edit)
+        described["edit"] = error.edit.as_dict()
     return described
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from difflib import unified_diff
 from pathlib import Path, PurePath
+from typing import Any
 
 from specclient.edit.checks import EditWarning
 from specclient.edit.replace import replace_file
@@ -45,6 +46,20 @@ class FileEdit:
         return "".join(
             line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
         )
+
+    def as_dict(self) -> dict[str, Any]:
+        """The edit for JSON: texts, diff, warnings and report."""
+        return {
+            "path": str(self.path),
+            "changed": self.changed,
+            "written": self.written,
+            "encoding": self.image.encoding,
+            "line_ending": self.image.line_ending,
+            "text": self.text,
+            "diff": self.diff(),
+            "warnings": [asdict(warning) for warning in self.warnings],
+            "specclient": None if self.report is None else self.report.model_dump(mode="json"),
+        }
 
     def write(self, *, force: bool = False) -> None:
         """Replace the file in one step.
