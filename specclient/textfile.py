@@ -147,7 +147,8 @@ def _decode(raw: bytes, bom: bytes, codec: str, *, declared: bool, name: str) ->
     try:
         text = body.decode(codec)
         if "\0" in text:
-            raise FileError(f"{name} is a binary file (it holds a NUL character).")
+            hint = "; if it is UTF-16 without a mark, name its encoding" if _every_other_is_nul(body) else ""
+            raise FileError(f"{name} is a binary file (it holds NUL characters){hint}.")
         if text.encode(codec) == body:
             return text
     except UnicodeDecodeError as error:
@@ -161,3 +162,8 @@ def _decode(raw: bytes, bom: bytes, codec: str, *, declared: bool, name: str) ->
     except (UnicodeError, LookupError, ValueError, TypeError):
         raise FileError(f"{name} cannot be read as {codec}: that codec is not for text files.") from None
     raise FileError(f"{name} does not survive a round trip through {codec}, so it cannot be edited safely.")
+
+
+def _every_other_is_nul(body: bytes) -> bool:
+    """Whether bytes look like UTF-16 of a text in Latin letters."""
+    return max(body[::2].count(0), body[1::2].count(0)) > 0.4 * len(body)

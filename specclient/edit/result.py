@@ -62,11 +62,13 @@ class FileEdit:
         }
 
     def write(self, *, force: bool = False) -> None:
-        """Replace the file in one step.
+        """Replace the file in one step; once it was written, do nothing.
 
         Raises EditRefused where a warning blocks and `force` is not given, and WriteFailed where the file
         was changed since it was read or cannot be replaced; it is untouched then.
         """
+        if self.written:
+            return
         blocking = [warning for warning in self.warnings if warning.blocks]
         if blocking and not force:
             raise EditRefused(

@@ -66,6 +66,8 @@ def test_write_replaces_the_file(run_edit: Any, path: Path) -> None:
     edit, _ = run_edit(ANSWER, path, "rename foo to bar", write=True)
     assert edit.written
     assert path.read_bytes() == NEW
+    edit.write()
+    assert path.read_bytes() == NEW
 
 
 def test_report_and_text_are_passed_on(run_edit: Any, path: Path) -> None:

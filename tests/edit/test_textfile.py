@@ -93,3 +93,12 @@ def test_missing_directory_and_odd_files(tmp_path: Path) -> None:
 
 def test_the_repr_holds_no_content() -> None:
     assert "secret" not in repr(FileImage.from_bytes(b"secret = 1\n"))
+
+
+def test_utf_16_without_a_mark_is_refused_with_the_way_out() -> None:
+    raw = "name = 1\n".encode("utf-16-le")
+    with pytest.raises(FileError, match=r"NUL characters\); if it is UTF-16 without a mark, name its"):
+        FileImage.from_bytes(raw)
+    assert FileImage.from_bytes(raw, encoding="utf-16-le").text == "name = 1\n"
+    with pytest.raises(FileError, match=r"NUL characters\)\.$"):
+        FileImage.from_bytes(b"abc\0def, and so on\n")
