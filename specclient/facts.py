@@ -74,6 +74,7 @@ class ModelCapability(Fact):
 
     models: tuple[str, ...]
     apis: tuple[str, ...]
+    shapes: tuple[str, ...] = ()
     api_version_from: str | None = None
     expired: bool = False
     ends_soon: bool = False
@@ -195,6 +196,7 @@ def of_facts(facts: EndpointFacts) -> Capabilities:
                 **Fact.of(rule.claim).model_dump(),
                 models=rule.models,
                 apis=rule.apis,
+                shapes=rule.shapes if rule.claim.state == "documented" else (),
                 api_version_from=rule.api_version_from,
                 expired=rule.claim.expired(facts.on),
                 ends_soon=rule.claim.ends_soon(facts.on),

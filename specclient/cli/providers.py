@@ -93,7 +93,7 @@ def _takes(row: Capabilities) -> bool:
 
 def _drafts_from(row: Capabilities) -> str:
     """The known text that the server itself can draft from, when it was started so."""
-    if row.prediction.supported and "tags" in row.prediction.shapes:
+    if any(rule.shapes == ("tags",) for rule in row.per_model):
         return "tags"
     if row.speculation.drafts_from_corpus:
         return "corpus"

@@ -75,7 +75,7 @@ def why_unsupported(draft: PlanDraft) -> str:
         "rejected": f"{title} is known to refuse requests that hold a prediction.",
         "ignored": f"{title} accepts a prediction and ignores it.",
         "undocumented": f"{title} documents no predictions.",
-        "unknown": f"It is not known whether {title} takes predictions.",
+        "unknown": f"It is not known whether {title} takes predictions. {facts.claim.note}".rstrip(),
     }
     return texts[facts.code]
 

@@ -201,14 +201,18 @@ def _uses_audio(body: Mapping[str, Any]) -> bool:
         return True
     return any(
         isinstance(part, Mapping) and part.get("type") == "input_audio"
-        for message in body.get("messages") or ()
+        for message in _list(body.get("messages"))
         if isinstance(message, Mapping) and isinstance(message.get("content"), list)
         for part in message["content"]
     )
 
 
 def _uses_modalities(body: Mapping[str, Any]) -> bool:
-    return any(kind != "text" for kind in body.get("modalities") or ())
+    return any(kind != "text" for kind in _list(body.get("modalities")))
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 _TESTS: dict[str, Callable[[Mapping[str, Any]], bool]] = {

@@ -339,7 +339,7 @@ def test_e13_another_refusal_of_an_edit_is_told(door: SyncDoor, tmp_path: Path) 
 
 USE_OTHER = "Unsupported parameter: '{}' is not supported with this model. Use '{}' instead."
 LIMITS = {
-    "A18-fine-tuned": ("openai", "ft:gpt-5-mini:acme::x", "max_tokens", "max_completion_tokens"),
+    "A18-newer": ("openai", "next-mini", "max_tokens", "max_completion_tokens"),
     "A18-deployment": ("azure", "writer", "max_tokens", "max_completion_tokens"),
     "A18-unknown-host": ("openai_compatible", "m", "max_completion_tokens", "max_tokens"),
 }
@@ -382,7 +382,7 @@ def test_a18_the_same_through_every_door(way: str, server: ScriptedServer, tmp_p
         else reply(completion())
     )
     case = Case(
-        "openai", f"ft:gpt-5:{way}", "limit", {"messages": MESSAGES, "max_tokens": 7}, b"", "application/json"
+        "openai", f"next-{way}", "limit", {"messages": MESSAGES, "max_tokens": 7}, b"", "application/json"
     )
     opened = DOORS[way](server, tmp_path)
     try:

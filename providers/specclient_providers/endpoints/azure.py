@@ -32,6 +32,7 @@ _PARAMETERS = (
     "audio",
     "modalities",
 )
+"""Audio output is asked for by `modalities`."""
 CONFLICTS = (
     *(Conflict(parameter, source=GUIDE) for parameter in _PARAMETERS),
     Conflict("max_completion_tokens", "rename:max_tokens", source=GUIDE),
@@ -108,5 +109,8 @@ ENDPOINT = Endpoint(
     billing=Billing(
         True, GUIDE, "Rejected tokens cost as output; mostly wrong predictions can be slower than none."
     ),
-    restrictions=("Not available in the South East Asia region.",),
+    restrictions=(
+        "Not available in the South East Asia region.",
+        "No timing is documented: only the caller's clock tells.",
+    ),
 )

@@ -21,9 +21,12 @@ ENDPOINT = Endpoint(
             "documented",
             DOCS,
             CHECKED,
-            note="Set when the engine is built; temperature is then forced to 0.",
+            note="Set when the engine is built (trt_llm.build.speculator); temperature is then forced to 0.",
         ),
         methods=("lookahead", "eagle"),
     ),
-    restrictions=("An engine with lookahead takes neither structured outputs nor tool calls.",),
+    restrictions=(
+        "An engine with lookahead takes neither structured outputs nor tool calls.",
+        "External draft models are discontinued; in BIS-LLM lookahead and EAGLE are gated features.",
+    ),
 )

@@ -40,6 +40,7 @@ ENDPOINT = Endpoint(
     ),
     restrictions=(
         "performanceConfig.latency and serviceTier are the per-request speed controls of the native API.",
+        "The header X-Amzn-Bedrock-PerformanceConfig-Latency tells which latency was really given.",
         "The base URL names the region: https://bedrock-runtime.REGION.amazonaws.com/openai/v1.",
     ),
 )

@@ -49,6 +49,17 @@ ENDPOINT = Endpoint(
             conflicts=tuple(Conflict(parameter, source=GUIDE) for parameter in ("tools", "n>1", "logprobs")),
             preview=True,
         ),
+        PredictionRule(
+            Claim(
+                "documented",
+                GUIDE,
+                CHECKED,
+                until=date(2026, 5, 27),
+                certainty="disputed",
+                note="Named for a while by one of two stored copies of the page; the model is deprecated.",
+            ),
+            models=("llama3.1-8b",),
+        ),
     ),
     no_prediction=Claim(
         "undocumented",
@@ -79,9 +90,16 @@ ENDPOINT = Endpoint(
         counters=Claim("documented", SDK, CHECKED),
         timings=Claim("documented", SDK, CHECKED, note="All phases, in seconds, in time_info."),
     ),
-    billing=Billing(True, GUIDE, "Rejected tokens are charged as output; dedicated customers pay otherwise."),
+    billing=Billing(
+        True,
+        GUIDE,
+        "Rejected tokens are charged as output (a third party's summary of the page, of 2026-04-19); "
+        "dedicated customers pay otherwise.",
+    ),
     restrictions=(
         "Temperature 0 is advised. Only contiguous matches help.",
+        "What it cannot go beside is from a third party's summary of the page, of 2026-04-19.",
+        "By a field report nothing is accepted below about 170 completion tokens.",
         "With reasoning models, reasoning tokens can raise the rejected count a little.",
     ),
 )

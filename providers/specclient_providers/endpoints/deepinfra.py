@@ -16,5 +16,14 @@ ENDPOINT = Endpoint(
     no_prediction=Claim(
         "undocumented", "https://deepinfra.com/docs/openai_api", CHECKED, certainty="recalled"
     ),
-    answer=AnswerRule(figures=USAGE),
+    answer=AnswerRule(
+        figures=USAGE,
+        timings=Claim(
+            "unknown",
+            "https://deepinfra.com/docs/openai_api",
+            CHECKED,
+            certainty="recalled",
+            note="The native API is recalled to report inference_status.runtime_ms; no phases.",
+        ),
+    ),
 )

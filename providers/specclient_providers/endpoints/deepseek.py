@@ -24,4 +24,7 @@ ENDPOINT = Endpoint(
             note="The pair is present and null, which is not zero.",
         ),
     ),
+    restrictions=(
+        "Below /beta: a forced beginning (prefix = true on the last message), and fill-in-the-middle.",
+    ),
 )

@@ -49,7 +49,12 @@ ENDPOINT = Endpoint(
         figures=(*USAGE, *TIMING),
         derived=DERIVED,
         ttft_includes_queue=True,
-        timings=Claim("documented", NVEXT, CHECKED, note="On request, in nvext.timing of the last chunk."),
+        timings=Claim(
+            "documented",
+            NVEXT,
+            CHECKED,
+            note="On request, in nvext.timing of the last chunk; the prefill_ times may be absent.",
+        ),
     ),
     speculation=SpeculationRule(
         Claim("documented", NVEXT, CHECKED, note="Whatever the workers were started with."),

@@ -69,7 +69,12 @@ ENDPOINT = Endpoint(
     api_prefix="/inference/v1",
     prediction=(
         PredictionRule(
-            Claim("documented", GUIDE, CHECKED, note="Beta."),
+            Claim(
+                "documented",
+                GUIDE,
+                CHECKED,
+                note="Beta, for every model, and in addition to the deployment's own speculation.",
+            ),
             apis=("chat", "completions"),
             shapes=("object", "parts", "string", "token_ids"),
             length_default=2048,
@@ -120,6 +125,7 @@ ENDPOINT = Endpoint(
     billing=Billing(False, GUIDE, "Free of charge at the time of writing."),
     restrictions=(
         "A prediction longer than max_tokens (2048 if not set) is cut.",
+        "Not on the Anthropic-style messages endpoint. service_tier takes priority only.",
         "Temperature 0 is advised; a poor prediction may slow generation.",
     ),
 )

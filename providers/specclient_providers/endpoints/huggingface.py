@@ -16,5 +16,14 @@ ENDPOINT = Endpoint(
     no_prediction=Claim(
         "undocumented", "huggingface_hub 2.4.0, inference/_generated/types/chat_completion.py", CHECKED
     ),
-    answer=AnswerRule(figures=(*USAGE, *tgi.HEADERS), derived=tgi.DERIVED),
+    answer=AnswerRule(
+        figures=(*USAGE, *tgi.HEADERS),
+        derived=tgi.DERIVED,
+        timings=Claim(
+            "documented",
+            tgi.SERVER,
+            CHECKED,
+            note="In headers of plain answers of endpoints that TGI serves.",
+        ),
+    ),
 )

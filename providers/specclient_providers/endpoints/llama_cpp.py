@@ -69,6 +69,7 @@ ENDPOINT = Endpoint(
         switch_on="--spec-type ngram-simple",
     ),
     restrictions=(
+        "A plain draft model (-md) is loaded and not used without --spec-type draft-simple.",
         "The request fields speculative.n_max, n_min and p_min are in the README but not in the code today.",
     ),
 )

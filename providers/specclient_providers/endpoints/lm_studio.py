@@ -22,7 +22,13 @@ ENDPOINT = Endpoint(
     base_url="http://localhost:1234/v1",
     key_env=("LMSTUDIO_API_KEY",),
     self_hosted=True,
-    no_prediction=Claim("undocumented", DOCS, CHECKED, note="Closed source; assumed to be ignored."),
+    no_prediction=Claim(
+        "undocumented",
+        DOCS,
+        CHECKED,
+        certainty="recalled",
+        note="Closed source; assumed to be ignored.",
+    ),
     request=RequestRule(unknown_fields=Claim("unknown", DOCS, CHECKED)),
     answer=AnswerRule(
         figures=(
@@ -49,4 +55,5 @@ ENDPOINT = Endpoint(
         methods=("draft_model", "mtp"),
         per_request="draft_model, at /api/v0",
     ),
+    restrictions=("Neither /v1/chat/completions nor /api/v1 documents draft_model or draft counts.",),
 )

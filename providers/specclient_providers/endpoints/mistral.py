@@ -64,6 +64,16 @@ ENDPOINT = Endpoint(
             shapes=("object",),
             conflicts=CONFLICTS,
         ),
+        PredictionRule(
+            Claim(
+                "unknown",
+                GUIDE,
+                CHECKED,
+                certainty="disputed",
+                note="The guide's sample used this alias; its FAQ names the retired mistral-large-2411.",
+            ),
+            models=("mistral-large-latest",),
+        ),
     ),
     no_prediction=Claim("undocumented", GUIDE, CHECKED),
     request=RequestRule(
@@ -99,5 +109,7 @@ ENDPOINT = Endpoint(
     restrictions=(
         "Acceptance is not reported: only a comparison of times shows whether a prediction helped.",
         "Chat, agents and conversations; not fill-in-the-middle.",
+        "The text may stand anywhere in the output.",
+        "A forced beginning is another thing: prefix = true on the last assistant message.",
     ),
 )

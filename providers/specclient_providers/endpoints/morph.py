@@ -21,10 +21,13 @@ ENDPOINT = Endpoint(
                 CHECKED,
                 note="Not a field: tags of a user message.",
             ),
+            models=("morph-v3-fast", "morph-v3-large", "auto"),
             shapes=("tags",),
         ),
     ),
     no_prediction=Claim("undocumented", DOCS, CHECKED),
     answer=AnswerRule(figures=USAGE),
-    speculation=SpeculationRule(Claim("documented", DOCS, CHECKED, note="From the tagged text.")),
+    speculation=SpeculationRule(
+        Claim("documented", DOCS, CHECKED, note="On the server, from the tagged text.")
+    ),
 )

@@ -14,4 +14,5 @@ ENDPOINT = Endpoint(
     key_env=("NEBIUS_API_KEY",),
     no_prediction=Claim("undocumented", "https://docs.tokenfactory.nebius.com/", CHECKED),
     answer=AnswerRule(figures=USAGE),
+    restrictions=("A faster variant of a model is a model of its own, with the suffix -fast.",),
 )

@@ -31,7 +31,13 @@ ENDPOINT = Endpoint(
         timings=Claim("unknown", DOCS, CHECKED, note="Whatever the engine inside reports is read."),
     ),
     speculation=SpeculationRule(
-        Claim("documented", DOCS, CHECKED, note="Chosen when a NIM is started: MTP, EAGLE3 or n-gram."),
+        Claim(
+            "documented",
+            DOCS,
+            CHECKED,
+            certainty="secondary",
+            note="Chosen when a NIM is started: MTP first, else EAGLE3 or n-gram.",
+        ),
         methods=("mtp", "eagle3", "ngram"),
         prompt_methods=("ngram",),
         switch_on="NIM_SPECDEC_ENABLE=1",

@@ -93,7 +93,7 @@ ENDPOINT = Endpoint(
                 certainty="secondary",
                 note="A table by users, of 2025.",
             ),
-            models=("o1*", "o3*", "gpt-4-turbo*", "gpt-4o-audio*", "chatgpt-4o*"),
+            models=("o1*", "o3-mini*", "gpt-4-turbo*", "gpt-4o-audio*", "chatgpt-4o*"),
         ),
     ),
     no_prediction=Claim("undocumented", GUIDE, CHECKED),
@@ -119,7 +119,12 @@ ENDPOINT = Endpoint(
                 "Sent before a stream ends, so it is a total for plain answers only.",
             ),
         ),
-        counters=Claim("documented", "openai-python 3.57.0, types/completion_usage.py", CHECKED),
+        counters=Claim(
+            "documented",
+            "openai-python 3.57.0, types/completion_usage.py",
+            CHECKED,
+            note="Models that refuse predictions report the pair too, as zeros: it proves no support.",
+        ),
         timings=Claim(
             "documented",
             "https://platform.openai.com/docs/api-reference/debugging-requests",
@@ -130,6 +135,7 @@ ENDPOINT = Endpoint(
     billing=Billing(True, GUIDE, "Rejected tokens are charged as output; accepted ones are ordinary output."),
     restrictions=(
         "Chat completions only: not in the Responses API, legacy completions or fill-in-the-middle.",
-        "The guide is filed under legacy APIs.",
+        "The guide is filed under legacy APIs. Streaming is recommended; text may match anywhere.",
+        "GET /models tells each model's shutdown_date. service_tier is the one per-request speed control.",
     ),
 )

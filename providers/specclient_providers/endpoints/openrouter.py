@@ -67,5 +67,8 @@ ENDPOINT = Endpoint(
         counters=Claim("documented", "openrouter 1.3.84, components/chatusage.py", CHECKED),
         timings=Claim("documented", METADATA, CHECKED, note="One total; no phases."),
     ),
-    restrictions=("A model's supported_parameters (GET /models) say whether it takes a prediction.",),
+    restrictions=(
+        "After the call GET /generation?id=… has latency and generation_time, in ms.",
+        "A model's supported_parameters (GET /models) say whether it takes a prediction.",
+    ),
 )

@@ -22,6 +22,7 @@ ENDPOINT = Endpoint(
                 CHECKED,
                 note="Not a field: tags of a user message, or fields of its own REST API.",
             ),
+            models=("relace-apply-3", "auto"),
             shapes=("tags",),
         ),
     ),

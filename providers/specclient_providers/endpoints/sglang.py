@@ -96,6 +96,7 @@ ENDPOINT = Endpoint(
         switch_on="--speculative-algorithm NGRAM --speculative-ngram-external-sam-budget 8",
     ),
     restrictions=(
+        "Corpora are loaded one at a time; what exceeds the server's token cap is cut, with a note.",
         "NGRAM does not look at the prompt: only at earlier outputs and at loaded corpora.",
         f"A corpus ({CORPUS}) is shared by every user of the server and needs its admin key, if it has one.",
     ),

@@ -47,7 +47,11 @@ ENDPOINT = Endpoint(
         Claim("documented", DOCS, CHECKED),
         methods=("Eagle3", "MTP", "NGram", "Draft_Target", "PARD", "DFlash", "DSpark", "SA"),
         prompt_methods=("NGram", "SA"),
-        switch_on="speculative_config: {decoding_type: NGram, max_draft_len: 4} in its YAML",
+        switch_on="speculative_config: {decoding_type: NGram, max_draft_len: 4} and "
+        "disable_overlap_scheduler: true in its YAML",
     ),
-    restrictions=("NGram shares its pool between requests unless is_public_pool is false.",),
+    restrictions=(
+        "The docs write DraftTarget, the code Draft_Target. The Responses API ignores unknown fields.",
+        "NGram shares its pool between requests unless is_public_pool is false.",
+    ),
 )
