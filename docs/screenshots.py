@@ -1,4 +1,4 @@
-"""Make the pictures of docs/tracing.md from real calls.
+"""Make the pictures of docs/tracing.md from real calls, and that of docs/bench.md from a report.
 
     pip install 'specclient[all]' playwright && apt-get install chromium
     python docs/screenshots.py --model qwen2.5-coder-0.5b --phoenix PATH/phoenix --mlflow PATH/mlflow
@@ -52,6 +52,7 @@ def main() -> None:
     parser.add_argument("--model", default="qwen2.5-coder-0.5b", help="a model of the embedded engine")
     parser.add_argument("--phoenix", help="the executable of Arize Phoenix")
     parser.add_argument("--mlflow", help="the executable of MLflow")
+    parser.add_argument("--report", type=Path, help="a page that specclient bench --html wrote")
     parser.add_argument("--chromium", default="/usr/bin/chromium")
     arguments = parser.parse_args()
     IMAGES.mkdir(exist_ok=True)
@@ -71,6 +72,8 @@ def main() -> None:
         for scheme in ("light", "dark"):
             shoot_html(browse, html_page(drawn), f"page-{scheme}.png", scheme)
         shoot_terminal(browse, drawn[0])
+        if arguments.report:
+            shoot_report(browse, arguments.report)
         if "phoenix" in exporters:
             shoot_phoenix(browse, phoenix, trace)
         if "mlflow" in exporters:
@@ -131,6 +134,14 @@ def shoot_html(browse: Any, html: str, name: str, scheme: str) -> None:
     page = browse(scheme, 1100, 420)
     page.set_content(html)
     page.screenshot(path=IMAGES / name, full_page=True)
+
+
+def shoot_report(browse: Any, report: Path) -> None:
+    page = browse(width=1100, height=1000)
+    page.goto(report.absolute().as_uri())
+    page.locator(".js-plotly-plot").first.wait_for(timeout=60_000)
+    time.sleep(1)
+    page.screenshot(path=IMAGES / "bench.png")
 
 
 def shoot_terminal(browse: Any, picture: Picture) -> None:

@@ -214,7 +214,7 @@ class Timeline:
             before = _sum(queue, prefill) or (first_token.seconds if first_token else 0.0)
             after = decode.seconds if decode else 0.0
             lead = before + after if anchor == "response_end" else before
-            unattributed = at - self.seconds(issued) - lead
+            unattributed = round(at - self.seconds(issued) - lead, 9)  # below the clock's own step is dust
             begin = at - _sum(queue, prefill)
             if anchor == "response_end":
                 begin -= after

@@ -7,6 +7,7 @@ writes) or under `specclient` (an answer, or the last chunk of a stream).
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -101,7 +102,7 @@ def _spans(document: Any) -> Iterator[RecordedSpan]:
     requests = document if isinstance(document, list) else [document]
     for request in requests:
         for resource in _list(request, "resourceSpans", "resource_spans"):
-            service = _attributes(_list(resource.get("resource") or {}, "attributes")).get("service.name")
+            service = _text(_attributes(_list(resource.get("resource"), "attributes")).get("service.name"))
             for scope in _list(resource, "scopeSpans", "scope_spans"):
                 for span in _list(scope, "spans"):
                     yield _span(span, service)
@@ -117,16 +118,16 @@ def _span(span: Mapping[str, Any], service: str | None) -> RecordedSpan:
         return RecordedSpan(
             trace=str(span["traceId"]),
             id=str(span["spanId"]),
-            parent=span.get("parentSpanId") or None,
+            parent=_text(span.get("parentSpanId")),
             name=str(span.get("name", "")),
             kind=_span_kind(span.get("kind")),
             start=int(span["startTimeUnixNano"]),
             end=int(span["endTimeUnixNano"]),
             service=service,
             attributes=_attributes(_list(span, "attributes")),
-            error=(span.get("status") or {}).get("code") in (2, "STATUS_CODE_ERROR"),
+            error=_fails(span.get("status")),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise NotARecording(f"a span in it is incomplete: {error}") from None
 
 
@@ -135,6 +136,14 @@ def _span_kind(value: Any) -> int:
     if isinstance(value, str) and value in _KINDS:
         return _KINDS.index(value)
     return int(value or 0)
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _fails(status: Any) -> bool:
+    return isinstance(status, Mapping) and status.get("code") in (2, "STATUS_CODE_ERROR")
 
 
 def _attributes(pairs: list[Any]) -> dict[str, Any]:
@@ -146,9 +155,12 @@ def _value(value: Any) -> Any:
         return value
     kind, inner = next(iter(value.items()))
     if kind == "intValue":
-        return int(inner)
+        try:
+            return int(inner)  # a string, as JSON has no whole numbers of 64 bits
+        except (TypeError, ValueError, OverflowError):
+            return None
     if kind == "arrayValue":
-        return [_value(item) for item in (inner or {}).get("values", ())]
+        return [_value(item) for item in _list(inner, "values")]
     return inner
 
 
@@ -184,13 +196,13 @@ def _draw(span: RecordedSpan, origin: int, depth: int, several: bool, bars: list
     note = ", ".join(part for part in (span.service if several else None, _error(span)) if part)
     start, seconds = (span.start - origin) / NANOSECONDS, (span.end - span.start) / NANOSECONDS
     kind = _kind(span)
-    source = span.attributes.get(names.TIMING_SOURCE) if kind in ("phase", "client") else None
+    source = _text(span.attributes.get(names.TIMING_SOURCE)) if kind in ("phase", "client") else None
     if source is None:
         source = "server" if span.kind == 2 else "client"
     bars.append(Bar(span.name, start, seconds, source, kind, depth, note))
     gap = span.attributes.get("specclient.timing.unattributed")
     first = min((child.start for child in span.children if child.name in PHASES), default=None)
-    if isinstance(gap, int | float) and gap > 0 and first is not None:
+    if isinstance(gap, int | float) and 0 < gap < math.inf and first is not None:
         bars.append(Bar("unattributed", (first - origin) / NANOSECONDS - gap, gap, None, "gap", depth + 1))
     for child in span.children:
         _draw(child, origin, depth + 1, several, bars)
@@ -223,8 +235,9 @@ def _facts(span: RecordedSpan) -> Iterator[tuple[str, str]]:
         ("time to first chunk", names.TIME_TO_FIRST_CHUNK),
         ("time to first content", "specclient.timing.time_to_first_content"),
     ):
-        if isinstance(attributes.get(name), int | float):
-            yield label, f"{seconds_text(attributes[name])} (client)"
+        seconds = attributes.get(name)
+        if isinstance(seconds, int | float) and abs(seconds) < math.inf:
+            yield label, f"{seconds_text(seconds)} (client)"
 
 
 def _remarks(span: RecordedSpan) -> Iterator[str]:

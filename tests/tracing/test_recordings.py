@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import json
+import math
 import re
 import time
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from rich.console import Console
 from test_waterfall import REPORT
 from tracing_helpers import Clock
 from typer.testing import CliRunner
@@ -23,6 +29,7 @@ from specclient.tracing.export import JsonlSpanExporter
 from specclient.tracing.page import page
 from specclient.tracing.picture import of_report
 from specclient.tracing.recordings import NotARecording, pictures
+from specclient.tracing.waterfall import Waterfall
 
 DUMPED = REPORT.model_dump(mode="json")
 
@@ -216,3 +223,58 @@ def test_a_page_that_cannot_be_written(recorded: Path, tmp_path: Path) -> None:
     result = run(str(recorded), "--html", str(tmp_path / "missing" / "out.html"))
     assert result.exit_code == 2
     assert "cannot be written" in result.stderr
+
+
+NONSENSE = st.sampled_from(
+    [
+        None,
+        True,
+        0,
+        -1,
+        1e308,
+        math.inf,
+        math.nan,
+        "x",
+        "",
+        [],
+        {},
+        [1],
+        {"a": 1},
+        "9" * 30,
+        -(10**30),
+        "SPAN_KIND_X",
+    ]
+)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    if path:
+        yield path
+    if isinstance(value, dict | list):
+        for key in value if isinstance(value, dict) else range(len(value)):
+            yield from places(value[key], (*path, key))
+
+
+@given(data=st.data())
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_is_wrong_in_a_file_is_said_or_drawn_around(recorded: Path, data: st.DataObject) -> None:
+    documents = [json.loads(line) for line in recorded.read_text().splitlines()]
+    for _ in range(data.draw(st.integers(1, 3))):
+        *way, last = data.draw(st.sampled_from(list(places(documents))))
+        place: Any = documents
+        for step in way:
+            place = place[step]
+        place[last] = data.draw(NONSENSE)
+    try:
+        found = pictures("\n".join(json.dumps(each) for each in documents))
+    except NotARecording:
+        return
+    assert "<html" in page(found)
+    for picture in found:
+        Console(file=io.StringIO(), width=80).print(Waterfall(picture))
+
+
+def test_the_names_of_span_kinds_are_read_as_well(recorded: Path) -> None:
+    text = recorded.read_text().replace('"kind":2', '"kind":"SPAN_KIND_SERVER"')
+    assert "SPAN_KIND_SERVER" in text
+    assert pictures(text) == pictures(recorded.read_text())

@@ -266,3 +266,13 @@ def test_the_engine_may_stamp_before_the_hand_over_returns(clock: Clock) -> None
     phases = EnginePhases(submitted, submitted + 1_000_000, submitted + 90_000_000, submitted + 90_000_001)
     timing = timeline.timing(phases, streamed=True)
     assert (timing.consistent, timing.unattributed, timing.sent_at) == (True, 0.0, 0.0)
+
+
+def test_the_dust_of_floating_point_is_nobodys_time(clock: Clock) -> None:
+    """0.1 + 0.2 is not 0.3, and no clock has steps of 1e-17 s."""
+    timeline = clock.timeline()
+    clock.advance(300)
+    timeline.frame()
+    timeline.content()
+    timing = timeline.timing(reading(queue=0.1, prefill=0.2), streamed=True)
+    assert timing.unattributed == 0.0
