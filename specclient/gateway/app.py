@@ -19,6 +19,7 @@ from specclient.config import Config, load_config
 from specclient.gateway.answers import Problem, json_response, problem_response
 from specclient.gateway.completions import Completions
 from specclient.gateway.guard import Guard
+from specclient.gateway.metrics import Metrics
 from specclient.gateway.settings import ServeSettings
 from specclient.gateway.targets import Targets
 from specclient.tracing import DEFAULT_OPTIONS, TracingOptions
@@ -40,6 +41,7 @@ def create_app(
     settings = settings or ServeSettings.of(config)
     targets = Targets(config, settings.targets, tracing, engine)
     targets.check()
+    metrics = Metrics({*config.targets, *targets.resolved, "local"})
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -55,10 +57,17 @@ def create_app(
             return problem_response(Problem(404, "No target is called that.", code="model_not_found"))
         return json_response(_model(targets, name))
 
+    async def scrape(request: Request) -> Response:
+        content, content_type = metrics.exposition(request.headers.get("accept", ""))
+        return Response(content, headers={"content-type": content_type})
+
     async def health(_: Request) -> Response:
         return json_response({"status": "ok", "version": __version__})
 
-    middleware = [Middleware(Guard, settings=settings)]
+    def serving(api: str) -> Completions:
+        return Completions(api, targets, settings, tracing, metrics)
+
+    middleware = [Middleware(Guard, settings=settings, metrics=metrics)]
     if settings.allowed_origins:
         cors = Middleware(
             CORSMiddleware,
@@ -69,13 +78,12 @@ def create_app(
         middleware.insert(0, cors)
     return Starlette(
         routes=[
-            Route("/v1/chat/completions", Completions("chat", targets, settings, tracing), methods=["POST"]),
-            Route(
-                "/v1/completions", Completions("completions", targets, settings, tracing), methods=["POST"]
-            ),
+            Route("/v1/chat/completions", serving("chat"), methods=["POST"]),
+            Route("/v1/completions", serving("completions"), methods=["POST"]),
             Route("/v1/models", models, methods=["GET"]),
             Route("/v1/models/{name:path}", model, methods=["GET"]),
             Route("/healthz", health, methods=["GET"]),
+            Route("/metrics", scrape, methods=["GET"]),
         ],
         middleware=middleware,
         exception_handlers={HTTPException: _http_problem, Exception: _fault},

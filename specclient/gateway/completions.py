@@ -24,6 +24,7 @@ from specclient.errors import SpecclientError
 from specclient.gateway.answers import Problem, json_response, problem_of, with_report
 from specclient.gateway.guard import too_large
 from specclient.gateway.infer import INFERRED, inferred_prediction
+from specclient.gateway.metrics import Counted, Metrics
 from specclient.gateway.reply import DONE, Reply
 from specclient.gateway.settings import ServeSettings
 from specclient.gateway.targets import Targets, Unknown
@@ -47,14 +48,24 @@ class Completions:
     """The ASGI endpoint of one API kind, "chat" or "completions"."""
 
     def __init__(
-        self, api: str, targets: Targets, settings: ServeSettings, options: tracing.TracingOptions
+        self,
+        api: str,
+        targets: Targets,
+        settings: ServeSettings,
+        options: tracing.TracingOptions,
+        metrics: Metrics,
     ) -> None:
         self._api = api
+        self._metrics = metrics
         self._targets = targets
         self._settings = settings
         self._tracing = options
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._metrics.serving(self._api) as counted:
+            await self._serve(scope, receive, send, counted)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send, counted: Counted) -> None:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         host, port = scope.get("server") or (None, None)
         span = tracing.start_server(
@@ -67,7 +78,9 @@ class Completions:
             request = await self._request(receive)
             streamed = request.get("stream") is True
             reply = Reply(send, streamed=streamed, keep_alive_seconds=self._settings.keep_alive_seconds)
-            answer = _Answer(self._flow(request, headers), reply)
+            flow = counted.flow = self._flow(request, headers)
+            counted.target = flow.destinations[0].name
+            answer = _Answer(flow, reply)
             if not await _until_gone(answer, receive):
                 outcome = "closed_by_caller"
         except Refused as refused:
@@ -81,6 +94,7 @@ class Completions:
             if attached is not None:
                 otel_context.detach(attached)
             span.finish(reply.status, outcome)
+            counted.status, counted.closed = reply.status, outcome == "closed_by_caller"
 
     async def _request(self, receive: Receive) -> dict[str, Any]:
         try:

@@ -14,17 +14,21 @@ from collections.abc import Iterable
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from specclient.gateway.answers import Problem, problem_response
+from specclient.gateway.metrics import Metrics
 from specclient.gateway.settings import ServeSettings, is_loopback
 
 OPEN_PATHS = frozenset({"/healthz"})
+UNCOUNTED_PATHS = OPEN_PATHS | {"/metrics"}
+"""Answered however busy the server is: that is when somebody looks."""
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
 class Guard:
     """ASGI middleware around everything that the server answers."""
 
-    def __init__(self, app: ASGIApp, settings: ServeSettings) -> None:
+    def __init__(self, app: ASGIApp, settings: ServeSettings, metrics: Metrics) -> None:
         self._app = app
+        self._metrics = metrics
         self._settings = settings
         self._token = None if settings.token is None else settings.token.get_secret_value().encode()
         self._hosts = frozenset(_known_hosts(settings))
@@ -37,9 +41,10 @@ class Guard:
             return
         problem = self._problem(scope)
         if problem is not None:
+            self._metrics.refused(problem.status)
             await problem_response(problem)(scope, receive, send)
             return
-        if scope["path"] in OPEN_PATHS:
+        if scope["path"] in UNCOUNTED_PATHS:
             await self._app(scope, receive, send)
             return
         if self._in_flight >= self._settings.max_requests:
@@ -51,6 +56,7 @@ class Guard:
                 code="too_many_requests",
                 retry_after=1,
             )
+            self._metrics.refused(busy.status)
             await problem_response(busy)(scope, receive, send)
             return
         self._in_flight += 1
