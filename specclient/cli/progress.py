@@ -49,8 +49,10 @@ class EngineProgress:
             self._bars.stop()
 
     def __call__(self, stage: Stage) -> None:
-        key = (stage.stage, stage.label)
-        title = f"{_DOING[stage.stage]} {_CACHE_MARK.sub('', stage.label)}"
+        # A conversion names each tensor, hundreds of them: for people it is one piece of work.
+        label = "the weights" if stage.stage == "convert" else _CACHE_MARK.sub("", stage.label)
+        key = (stage.stage, label)
+        title = f"{_DOING[stage.stage]} {label}"
         if key not in self._tasks:
             self._tasks[key] = self._begin(title)
         if self._bars is None:

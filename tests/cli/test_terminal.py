@@ -91,6 +91,16 @@ def test_getting_the_engine_ready_is_shown_from_its_start(tmp_path: Path) -> Non
     assert drawn.rstrip().endswith("error: stop here")
 
 
+def test_a_conversion_is_one_sentence_where_there_is_no_terminal(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("foo = 1\n")
+    tensors = "".join(f"progress(Progress('convert', 'blk.{n}', {n}, 9, 'tensors'));" for n in range(9))
+    code = ENGINE.replace("    progress(Progress", f"    {tensors}\n    progress(Progress", 1)
+    command = [sys.executable, "-c", code, "edit", "a.py", "-i", "x", "-p", "local"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    told = ["converting the weights", "loading tiny", "error: stop here"]
+    assert done.stderr.splitlines() == told
+
+
 def test_no_color_is_obeyed(server: ScriptedServer, tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("foo = 1\n")
     server.play(sse(chunk("bar = 1"), finish()))
