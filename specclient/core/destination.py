@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -69,9 +70,11 @@ class Destination:
             )
         )
         if not endpoint.in_process and endpoint.base_url is None:
-            raise ConfigError(
+            hint = next((text for text in endpoint.restrictions if re.search("base[ _]url", text, re.I)), "")
+            lacks = (
                 f"Target {target.name!r} has no base_url, and provider {target.provider} has none of its own."
             )
+            raise ConfigError(f"{lacks} {hint}".rstrip())
         if endpoint.base_url is not None and urlsplit(endpoint.base_url).scheme not in ("http", "https"):
             shown = endpoint.base_url.rpartition("@")[2]
             raise ConfigError(
@@ -151,9 +154,11 @@ class Destination:
         if plan.facts.in_process:
             return Send("POST", "local:", {}, streamed=plan.body.get("stream") is True, plan=plan)
         if not plan.path:
-            raise ConfigError(
+            hint = "" if plan.facts.speaks_openai else " ".join(plan.facts.restrictions)
+            lacks = (
                 f"{plan.facts.title} has no {plan.facts.api} API of OpenAI's shape (target {self.name!r})."
             )
+            raise ConfigError(f"{lacks} {hint}".rstrip())
         return self.request(
             "POST",
             plan.path,

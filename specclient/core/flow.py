@@ -208,11 +208,9 @@ class Flow:
         return next((d for d in self.destinations if d.target.provider == "local"), None)
 
     def _refused(self, plan: Plan, error: APIError) -> bool:
-        return (
-            plan.outcome not in ("withheld", "none")
-            and isinstance(error, APIStatusError)
-            and refuses_prediction(error.status_code, error.body)
-        )
+        """An error inside a 200 that gives no status of its own counts as a 400."""
+        status = error.status_code if isinstance(error, APIStatusError) else 400
+        return plan.outcome not in ("withheld", "none") and refuses_prediction(status, error.body)
 
     def _after_refusal(self, destination: Destination, plan: Plan, error: APIError) -> Plan | None:
         """The plan without what the endpoint refuses, if that was ours to give up; remembered."""

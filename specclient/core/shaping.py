@@ -212,7 +212,7 @@ def _uses_modalities(body: Mapping[str, Any]) -> bool:
 
 
 def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+    return list(value) if isinstance(value, list | tuple) else []
 
 
 _TESTS: dict[str, Callable[[Mapping[str, Any]], bool]] = {

@@ -110,6 +110,7 @@ ENDPOINT = Endpoint(
         True, GUIDE, "Rejected tokens cost as output; mostly wrong predictions can be slower than none."
     ),
     restrictions=(
+        "The base URL is that of your resource: https://RESOURCE.openai.azure.com.",
         "Not available in the South East Asia region.",
         "No timing is documented: only the caller's clock tells.",
     ),
