@@ -45,7 +45,7 @@ class Ledger:
         self._options = options
         self._adapter = adapter
         self._workload = workload
-        self._group: Group = start_group(options, targets=targets)
+        self._group: Group = start_group(options, targets=targets, timeline=self.timeline)
         self._call: Call | None = None
         self._destination: Destination | None = None
         self._plan: Plan | None = None
@@ -71,7 +71,7 @@ class Ledger:
         """The call turns to a target."""
         if self._failure is not None:
             self._group.fell_back(destination.name, self._failure)
-            self.timeline = Timeline()
+            self.timeline = self.timeline.successor()
         self._destination, self._plan = destination, plan
         host, port = destination.address
         known = plan.prediction

@@ -189,6 +189,16 @@ class Timeline:
         """A stamp of the monotonic clock as nanoseconds since the epoch, on this call's one wall reading."""
         return self.wall + (stamp - self.started)
 
+    def now(self) -> int:
+        """This moment as nanoseconds since the epoch, on the same reading."""
+        return self.at(self._clock())
+
+    def successor(self) -> Timeline:
+        """The stopwatch of a further call that belongs to this one, on the same reading of the wall clock."""
+        other = Timeline(clock=self._clock, wall=int)
+        other.wall = self.at(other.started)
+        return other
+
     def seconds(self, stamp: int) -> float:
         """A stamp as seconds since the call's start."""
         return (stamp - self.started) / NANOSECONDS

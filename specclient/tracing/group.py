@@ -7,12 +7,12 @@ there before anybody knows whether it will be needed: it is opened for calls tha
 from __future__ import annotations
 
 import logging
-import time
 
 from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
+from specclient.core.timeline import Timeline
 from specclient.tracing.finaliser import end_span
 from specclient.tracing.options import DEFAULT_OPTIONS, TracingOptions
 
@@ -22,16 +22,16 @@ log = logging.getLogger(__name__)
 class Group:
     """`context` is the parent of each target's call; `fell_back` says why the next one was taken."""
 
-    __slots__ = ("_clock", "_span", "_wall", "context")
+    __slots__ = ("_span", "_timeline", "context")
 
-    def __init__(self, options: TracingOptions, targets: int) -> None:
+    def __init__(self, options: TracingOptions, targets: int, timeline: Timeline) -> None:
         self.context: Context | None = None
         self._span: Span = trace.INVALID_SPAN
-        self._wall, self._clock = time.time_ns(), time.perf_counter_ns()
+        self._timeline = timeline
         if targets < 2 or options.telemetry != "on":
             return
         try:
-            self._span = options.open("specclient.generate", None, SpanKind.INTERNAL, None, self._wall)
+            self._span = options.open("specclient.generate", None, SpanKind.INTERNAL, None, timeline.wall)
             self.context = trace.set_span_in_context(self._span)
         except Exception:
             log.debug("chain of targets not traced", exc_info=True)
@@ -52,9 +52,10 @@ class Group:
         self._span = trace.INVALID_SPAN
 
     def _now(self) -> int:
-        return self._wall + time.perf_counter_ns() - self._clock
+        return self._timeline.now()
 
 
-def start_group(options: TracingOptions = DEFAULT_OPTIONS, *, targets: int) -> Group:
-    """Begin a chain of `targets` targets; with a single one nothing is opened."""
-    return Group(options, targets)
+def start_group(options: TracingOptions = DEFAULT_OPTIONS, *, targets: int, timeline: Timeline) -> Group:
+    """Begin a chain of `targets` targets; with a single one nothing is opened. `timeline` is the first
+    target's: all spans of a call are on one clock."""
+    return Group(options, targets, timeline)

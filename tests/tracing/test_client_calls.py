@@ -289,6 +289,36 @@ def test_a_fallback_is_a_call_of_its_own_under_one_span(
     assert over.status.status_code is StatusCode.UNSET
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_retried_and_then_fallen_back_every_span_is_inside_its_parent(
+    backend: Backend, server: ScriptedServer, tmp_path: Path, stream: bool
+) -> None:
+    again = {"retry-after-ms": "5"}
+
+    def respond(request: Request) -> Any:
+        if request.json["model"] == "first" or len(server.requests) == 3:
+            return error(503, "down", headers=again)
+        return WHOLE if stream else reply(completion("x"))
+
+    server.respond = respond
+    common = f'provider = "vllm"\nbase_url = "{server.url}/v1"\napi_key = "k"\nmax_retries = 1\n'
+    path = tmp_path / "specclient.toml"
+    path.write_text(
+        f'[targets.a]\nmodel = "first"\nfallback = ["b"]\n{common}[targets.b]\nmodel = "second"\n{common}'
+    )
+    options = backend.options(phases="all")
+    with specclient.Client(target="a", config=load_config(path), tracing=options) as client:
+        answer = client.chat.completions.create(messages=MESSAGES, stream=stream)
+        report = list(answer)[-1].specclient if stream else answer.specclient
+    assert len(report.attempts) == 4
+    spans = {span.context.span_id: span for span in backend.finished()}
+    assert sum(span.name == "attempt" for span in spans.values()) == 4
+    for span in spans.values():
+        if span.parent is not None:
+            over = spans[span.parent.span_id]
+            assert over.start_time <= span.start_time <= span.end_time <= over.end_time, span.name
+
+
 def test_reported_figures_become_phases(backend: Backend, server: ScriptedServer) -> None:
     usage = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
     usage |= {

@@ -137,11 +137,15 @@ def test_each_try_is_a_child_only_when_there_were_several(backend: Backend, cloc
 
 def test_a_chain_of_targets_has_one_span_over_it(backend: Backend, clock: Clock) -> None:
     options = backend.options()
-    group = start_group(options, targets=2)
-    first = start_call(start(clock.timeline(), model="a"), options, parent=group.context)
+    timeline = clock.timeline()
+    group = start_group(options, targets=2, timeline=timeline)
+    first = start_call(start(timeline, model="a"), options, parent=group.context)
+    clock.advance(30)
     first.finish(outcome="error", error=ConnectionError())
+    clock.wall_now -= 3600 * 10**9  # the wall clock is set back
     group.fell_back("local", "ConnectionError")
-    second = start_call(start(clock.timeline(), model="b"), options, parent=group.context)
+    second = start_call(start(timeline.successor(), model="b"), options, parent=group.context)
+    clock.advance(20)
     second.finish()
     group.finish()
     over = backend.span("specclient.generate")
@@ -149,10 +153,18 @@ def test_a_chain_of_targets_has_one_span_over_it(backend: Backend, clock: Clock)
     assert over.attributes["specclient.fallback.reason"] == "ConnectionError"
     assert backend.span("chat a").parent == over.context
     assert backend.span("chat b").parent == over.context
+    places = {name: backend.span(name) for name in ("specclient.generate", "chat a", "chat b")}
+    origin = over.start_time
+    assert {n: ((s.start_time - origin) / 1e6, (s.end_time - origin) / 1e6) for n, s in places.items()} == {
+        "specclient.generate": (0, 50),
+        "chat a": (0, 30),
+        "chat b": (30, 50),
+    }
 
 
 def test_a_single_target_has_no_span_over_it(backend: Backend, clock: Clock) -> None:
-    group = start_group(backend.options(), targets=1)
-    start_call(start(clock.timeline()), backend.options(), parent=group.context).finish()
+    timeline = clock.timeline()
+    group = start_group(backend.options(), targets=1, timeline=timeline)
+    start_call(start(timeline), backend.options(), parent=group.context).finish()
     group.finish()
     assert backend.names() == ["chat m"]
