@@ -24,15 +24,20 @@ from specclient.core.errors import Scrubber, error_of_status
 from specclient.core.ledger import Ledger
 from specclient.core.ops import READY, AnyExchange, Close, Open, Read, Sleep, Steps
 from specclient.core.plan import Plan, build_plan
+from specclient.core.refused import after_refusal
 from specclient.core.retry import Retries
 from specclient.core.timeline import NANOSECONDS
 from specclient.core.wire import Wire
 from specclient.economics.workload import current_workload
-from specclient.errors import APIError, APIStatusError, APITimeoutError, ConfigError
+from specclient.errors import (
+    APIError,
+    APITimeoutError,
+    ConfigError,
+    PredictionRefusedError,
+)
 from specclient.prediction import Prediction
-from specclient.report import Reason, Report
+from specclient.report import Report
 from specclient.tracing import Call, CallOutcome, TracingOptions, outcome_of
-from specclient_providers import refuses_prediction
 
 
 class Flow:
@@ -99,28 +104,33 @@ class Flow:
     # The whole call
 
     def _run(self) -> Steps:
-        failures: list[tuple[str, APIError]] = []
+        told: list[str] = []
+        failed: APIError | None = None
         waiting = self._ordered()
         try:
             while True:
                 destination = waiting.pop(0)
                 if waiting and not destination.breaker.allows():
-                    self.ledger.note(
-                        "circuit_open", f"Target {destination.name} was passed over: it failed repeatedly."
-                    )
+                    self._pass_over(destination, "circuit_open", "it failed repeatedly.")
+                    told.append(f"{destination.name}: passed over, it failed repeatedly")
                     continue
                 try:
                     yield from self._at(destination)
                 except APIError as error:
                     self._settle(error)
-                    failures.append((destination.name, error))
+                    failed = error
+                    told.append(f"{destination.name}: {error.message}")
                     if not waiting or not self._goes_on(error):
-                        raise _combined(failures) from error.__cause__
+                        raise _combined(error, told) from error.__cause__
+                    self._move_on(destination, error)
                 except ConfigError as error:  # this target cannot take the request; another may
-                    if not waiting:
+                    told.append(f"{destination.name}: {error}")
+                    if not waiting and failed is None:
                         raise
                     self._settle(error)
-                    self.ledger.note("target_unfit", f"Target {destination.name} was passed over: {error}")
+                    if not waiting and failed is not None:
+                        raise _combined(failed, told) from failed.__cause__
+                    self._pass_over(destination, "target_unfit", str(error))
                 else:
                     return
         except GeneratorExit:
@@ -129,6 +139,19 @@ class Flow:
             self._settle(error)
             self.ledger.close(error)
             raise
+
+    def _pass_over(self, destination: Destination, code: str, why: str) -> None:
+        self.ledger.note(code, f"Target {destination.name} was passed over: {why}")
+
+    def _move_on(self, destination: Destination, error: APIError) -> None:
+        """Keep for the report what the attempts do not show: a policy's no, and what a target refused."""
+        if isinstance(error, PredictionRefusedError):
+            self._pass_over(destination, "target_unfit", error.message)
+        elif self._asked is not None:
+            plan = self._asked[1]
+            self.ledger.notes += [
+                each for each in (*plan.reasons, *plan.notes) if each.code == "refused_live"
+            ]
 
     def _ordered(self) -> list[Destination]:
         """The targets in the order to try; those that can use the prediction first, where that is asked."""
@@ -154,7 +177,7 @@ class Flow:
     # One target
 
     def _at(self, destination: Destination) -> Steps:
-        self.current = destination
+        self.current, self._asked = destination, None
         yield from detecting(destination, self.options)
         plan = self._planned(destination)
         if plan.reroute_local and (local := self._local()) is not None:
@@ -175,7 +198,7 @@ class Flow:
                 if error.partial:
                     raise
                 waited = 0.0
-                if (other := self._after_refusal(destination, plan, error)) is not None:
+                if (other := after_refusal(destination, plan, error)) is not None:
                     plan = other
                     self.ledger.replanned(plan)
                     continue
@@ -206,38 +229,6 @@ class Flow:
 
     def _local(self) -> Destination | None:
         return next((d for d in self.destinations if d.target.provider == "local"), None)
-
-    def _refused(self, plan: Plan, error: APIError) -> bool:
-        """An error inside a 200 that gives no status of its own counts as a 400."""
-        status = error.status_code if isinstance(error, APIStatusError) else 400
-        return plan.outcome not in ("withheld", "none") and refuses_prediction(status, error.body)
-
-    def _after_refusal(self, destination: Destination, plan: Plan, error: APIError) -> Plan | None:
-        """The plan without what the endpoint refuses, if that was ours to give up; remembered."""
-        if self._refused(plan, error):
-            return plan.without_prediction(self._learn(destination, plan, error))
-        if not isinstance(error, APIStatusError):
-            return None
-        if (limit := plan.refused_limit(error.status_code, error.body)) is not None:
-            text = f"{plan.facts.title} refused {limit}; the same limit was sent under its other name."
-            return plan.without(limit, Reason(code="refused_live", text=text))
-        code = plan.refused_opt_in(error.status_code, error.body)
-        if code is None:
-            return None
-        text = (
-            f"{plan.facts.title} refused {code}, which was switched on for the report; sent again without it."
-        )
-        return plan.without(code, Reason(code="refused_live", text=text))
-
-    def _learn(self, destination: Destination, plan: Plan, error: APIError) -> Reason:
-        status = error.status_code if isinstance(error, APIStatusError) else 400
-        reason = Reason(
-            code="refused_live",
-            text=f"{plan.facts.title} refused the prediction with a {status}; the request was sent again "
-            f"without it, and this is remembered for a while.",
-        )
-        destination.learned.remember(plan.facts.url, plan.facts.model, reason)
-        return reason
 
     # One try
 
@@ -391,11 +382,9 @@ class Flow:
         return (self._deadline - time.perf_counter_ns()) / NANOSECONDS
 
 
-def _combined(failures: list[tuple[str, APIError]]) -> APIError:
-    """The last target's error; with several targets its message tells of all."""
-    last = failures[-1][1]
-    if len(failures) > 1:
-        told = "; ".join(f"{target}: {error.message}" for target, error in failures)
-        last.message = f"All {len(failures)} targets failed. {told}"
-        last.args = (last.message,)
-    return last
+def _combined(error: APIError, told: list[str]) -> APIError:
+    """The last error that a target gave; with several targets its message tells of all."""
+    if len(told) > 1:
+        error.message = f"All {len(told)} targets failed. {'; '.join(told)}"
+        error.args = (error.message,)
+    return error

@@ -313,3 +313,88 @@ def test_reload_takes_the_new_configuration(door: SyncDoor, second: ScriptedServ
     client.reload()
     second.play(reply(completion()))
     assert door.create().specclient.target == "backup"
+
+
+def ways(error: specclient.APIError) -> list[tuple[str, int | None]]:
+    assert error.report is not None
+    return [(attempt.target, attempt.status) for attempt in error.report.attempts]
+
+
+def test_a_target_named_twice_and_a_cycle_are_asked_once_each(
+    door: SyncDoor, second: ScriptedServer, configured: Any
+) -> None:
+    configured(prod="", chain='["backup", "prod", "backup"]', backup='fallback = ["prod", "backup"]')
+    door.server.play(error(404, "no A"))
+    second.play(error(404, "no B"))
+    with pytest.raises(
+        specclient.NotFoundError, match=r"All 2 targets failed\. prod: .*no A; backup: .*no B"
+    ) as caught:
+        door.create()
+    assert ways(caught.value) == [("prod", 404), ("backup", 404)]
+
+
+def test_a_fallback_that_cannot_take_the_request_hides_no_failure(
+    door: SyncDoor, second: ScriptedServer, configured: Any
+) -> None:
+    configured(more=f'[targets.bare]\nprovider = "vllm"\nbase_url = "{second.url}"', chain='["bare"]')
+    door.server.play(error(404, "no A"))
+    with pytest.raises(specclient.NotFoundError, match="no A; bare: No model for target 'bare'") as caught:
+        door.create()
+    assert ways(caught.value) == [("prod", 404)]
+    assert not second.requests
+
+
+def test_circuits_that_are_all_open_are_told(door: SyncDoor, second: ScriptedServer, configured: Any) -> None:
+    configured()
+    door.server.respond = second.respond = lambda _: error(503, "no")
+    for _ in range(3):
+        with pytest.raises(specclient.InternalServerError):
+            door.create(max_retries=0)
+    with pytest.raises(
+        specclient.InternalServerError, match="prod: passed over, it failed repeatedly; backup: "
+    ) as caught:
+        door.create(max_retries=0)
+    assert ways(caught.value) == [("backup", 503)], "the last of a chain is asked all the same"
+    assert [note.code for note in caught.value.report.notes] == ["circuit_open"]
+
+
+def test_a_policys_no_and_a_live_refusal_stay_in_the_report(
+    door: SyncDoor, second: ScriptedServer, configured: Any
+) -> None:
+    configured(prod='on_unsupported = "error"')
+    second.play(reply(completion()))
+    report = door.create(prediction="known").specclient
+    assert [note.code for note in report.notes] == ["target_unfit"]
+    assert report.notes[0].text.startswith("Target prod was passed over: ")
+    assert not door.server.requests
+
+    configured(prod='overrides = {prediction = {state = "documented"}}')
+    door.server.play(error(400, "Unrecognized request argument supplied: prediction"), error(404, "no"))
+    second.play(reply(completion()))
+    report = door.create(prediction="known").specclient
+    assert [(a.target, a.status) for a in report.attempts] == [("prod", 400), ("prod", 404), ("backup", 200)]
+    assert [note.code for note in report.notes] == ["refused_live"]
+
+
+def test_a_stream_falls_back_until_something_was_given(
+    door: SyncDoor, second: ScriptedServer, configured: Any, waits: list[float]
+) -> None:
+    silent = {
+        "role": lambda: stream(data(role()), Close()),
+        "error": lambda: sse(role(), {"error": {"code": 429}}),
+    }
+    for broken in silent.values():
+        configured()
+        door.server.play(broken())
+        second.play(sse(chunk("hi"), finish()))
+        chunks = door.read(max_retries=0)
+        assert text_of(chunks) == "hi"
+        assert [a.target for a in chunks[-1].specclient.attempts] == ["prod", "backup"]
+    second.requests.clear()
+    for given in (chunk("one"), chunk(reasoning_content="hm"), chunk(tool_calls=[{"index": 0, "id": "c"}])):
+        configured()  # a new client, whose circuits are closed
+        door.server.play(stream(data(given), Close()))
+        with pytest.raises(specclient.APIConnectionError) as caught:
+            door.read(max_retries=0)
+        assert ways(caught.value) == [("prod", 200)]
+    assert not second.requests
