@@ -72,12 +72,24 @@ def write_prediction(draft: PlanDraft, known: KnownText) -> bool:
         return True
     given = shape_of(known.raw)
     if given in shapes:
-        draft.body["prediction"] = known.raw
+        draft.body["prediction"] = written = _documented(known.raw)
+        if written != known.raw:
+            draft.note("shape", "Only the documented keys of the prediction were sent.")
         return True
     draft.body["prediction"] = _SHAPES[shapes[0]](known.text)
     if given is not None:
         draft.note("shape", f"The prediction was rewritten from {given} to {shapes[0]}, as documented.")
     return True
+
+
+def _documented(raw: Any) -> Any:
+    """The caller's own value without keys that no endpoint documents: strict ones refuse them."""
+    if not isinstance(raw, Mapping):
+        return raw
+    content = raw["content"]
+    if isinstance(content, list):
+        content = [{"type": "text", "text": part["text"]} for part in content]
+    return {"type": "content", "content": content}
 
 
 _SHAPES: dict[str, Callable[[str], Any]] = {
@@ -118,6 +130,10 @@ def one_length_limit(draft: PlanDraft) -> None:
     """Send exactly one output cap, under the name that this endpoint and model take."""
     rule = draft.facts.request.length
     given = [key for key in LENGTH_KEYS if draft.body.get(key) is not None]
+    if rule is not None and rule.only:
+        for key in LENGTH_KEYS:  # an unset limit under a name that is refused would be refused all the same
+            if key != rule.key and key in draft.body and draft.body[key] is None:
+                del draft.body[key]
     if not given or rule is None:
         return
     if draft.outcome == "forwarded" and rule.key in _renamed_keys(draft):

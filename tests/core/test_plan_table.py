@@ -37,6 +37,8 @@ def test_row(row: Row) -> None:
 def test_the_table_is_long_and_covers_every_provider() -> None:
     assert len(ROWS) >= 150
     assert {row.provider for row in ROWS} == set(provider_names())
+    for kind in ("stream=true", "tools="):
+        assert {row.provider for row in ROWS if kind in row.parameters} == set(provider_names())
 
 
 PLANNED = [row for row in ROWS if row.decision != "error"]
