@@ -1,5 +1,6 @@
 """The official SDK with its own types and errors, and `specclient.wrap` around the client.
 
+pip install openai
 python examples/drop_in.py                                     the embedded engine, in this process
 python examples/drop_in.py --base-url URL --model MODEL        any server, its key in OPENAI_API_KEY
 """

@@ -32,7 +32,7 @@ def list_models(as_json: options.Json = False) -> None:
 
     table = Table(box=None, pad_edge=False)
     for title in ("name", "model", "size", "licence", "cached"):
-        table.add_column(title)
+        table.add_column(title, overflow="fold")
     for row in rows:
         name = f"{row['name']} (default)" if row["name"] == DEFAULT_MODEL else str(row["name"])
         table.add_row(name, row["title"], f"{row['size'] / 1e6:,.0f} MB", row["licence"], row["path"] or "no")
