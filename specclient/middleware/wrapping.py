@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 from typing import Any, Literal, TypeVar
 
 from pydantic import ValidationError
@@ -14,9 +15,12 @@ from specclient.economics.options import EconomicsOptions
 from specclient.errors import ConfigError
 from specclient.middleware.clients import http_clients
 from specclient.middleware.families import Family
+from specclient.middleware.pending import RetriesByTime
 from specclient.middleware.settings import Options, Settings
 from specclient.middleware.transport import AsyncTransport, SyncTransport
 from specclient.tracing import DEFAULT_OPTIONS, TracingOptions
+from specclient_providers import OverrideError, UnknownProvider, resolve
+from specclient_providers.overrides import Overrides
 
 Sdk = TypeVar("Sdk")
 
@@ -56,7 +60,7 @@ def wrap(
     request names; `engine` is a loaded one, `local` takes `dtype`, `device`, `draft_model`, `max_context`.
 
     Raises TypeError for an object that is no such client, and ConfigError if it is wrapped already with
-    other options.
+    other options, for an unknown provider and for a correction that is wrong.
     """
     weighed = {"economics": _economics(economics), "prices": prices}
     chosen = _options(target, provider, on_unsupported, put_in_prompt, overrides, strict, weighed, local)
@@ -67,7 +71,9 @@ def wrap(
             raise ConfigError(
                 "This client is wrapped already, with other options; call specclient.unwrap on it first."
             )
-    settings = Settings(chosen, tracing, _learned, getattr(sdk, "max_retries", None), engine)
+    configuration = getattr(sdk, "sdk_configuration", None)  # mistralai's
+    by_time = None if configuration is None else RetriesByTime(configuration)
+    settings = Settings(chosen, tracing, _learned, getattr(sdk, "max_retries", None), engine, by_time)
     for family, client in found:
         if _settings_of(client) is None:
             _put_around(client, family, settings)
@@ -114,6 +120,7 @@ def _options(
         put_in_prompt = configured.put_in_prompt if put_in_prompt is None else put_in_prompt
         overrides = configured.overrides if overrides is None else overrides
         local = {name: value for name, value in configured.engine.items() if value is not None}
+    _check_facts(provider, overrides, configured)
     return Options(
         provider=provider,
         target=configured,
@@ -135,6 +142,20 @@ def _economics(given: EconomicsOptions | Mapping[str, Any] | None) -> EconomicsO
         first = error.errors()[0]
         where = ".".join(("economics", *map(str, first["loc"])))
         raise ConfigError(f"argument: {where}: {first['msg'][:1].lower()}{first['msg'][1:]}.") from None
+
+
+def _check_facts(
+    provider: str | None, overrides: Mapping[str, Any] | None, configured: Target | None
+) -> None:
+    """Refuse an unknown provider or a wrong correction now: at a request it could only be logged."""
+    origin = "the overrides of wrap()" if configured is None else configured.origins.get("overrides")
+    try:
+        if provider is not None:
+            resolve(provider, overrides=overrides, origin=origin)
+        else:
+            Overrides.parse(overrides or {}, origin=origin, on=date.today())
+    except (UnknownProvider, OverrideError) as error:
+        raise ConfigError(str(error)) from None
 
 
 def _put_around(client: Any, family: Family, settings: Settings) -> None:

@@ -69,6 +69,24 @@ def test_draft_corpora_are_refused_where_they_are_asked_for(
         assert isinstance(client._transport, SyncTransport)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"provider": "opnai"}, "Did you mean openai"),
+        (
+            {"overrides": {"predicton": True}},
+            r"the overrides of wrap\(\): overrides.predicton: .*'prediction'",
+        ),
+        ({"provider": "vllm", "overrides": {"speculation": {"method": "nggram"}}}, "did you mean 'ngram'"),
+    ],
+)
+def test_wrong_facts_are_refused_where_they_are_given(arguments: dict[str, Any], words: str) -> None:
+    with httpx.Client() as client:
+        with pytest.raises(ConfigError, match=words):
+            wrap(client, **arguments)
+        assert not isinstance(client._transport, SyncTransport)
+
+
 def test_wrapping_twice_is_wrapping_once() -> None:
     client = httpx.Client()
     wrap(client, provider="openai")
