@@ -164,16 +164,17 @@ def _noise(same: list[tuple[str, str]]) -> dict[int, str]:
 
 def _mend_line(old: str, new: str) -> str:
     """A changed line with its unchanged characters in the form that the file has them in."""
-    a, b = old.translate(_SIMPLER), new.translate(_SIMPLER)
-    blanks = old[len(old.rstrip(_BLANKS)) :]
-    if (a == old and b == new and not blanks) or len(a) * len(b) > _MENDABLE:
+    had, wrote = old.rstrip(_BLANKS), new.rstrip(_BLANKS)
+    blanks = old[len(had) :]
+    a, b = had.translate(_SIMPLER), wrote.translate(_SIMPLER)
+    if (a == had and b == wrote and not blanks) or len(a) * len(b) > _MENDABLE:
         return new
     matcher = SequenceMatcher(None, a, b, autojunk=False)
     if matcher.ratio() < 0.6:  # below that it is another line, not a changed one
         return new
     codes = matcher.get_opcodes()
-    mended = "".join(old[i1:i2] if tag == "equal" else new[j1:j2] for tag, i1, i2, j1, j2 in codes)
-    return mended if mended.endswith(tuple(_BLANKS)) else mended + blanks
+    mended = "".join(had[i1:i2] if tag == "equal" else wrote[j1:j2] for tag, i1, i2, j1, j2 in codes)
+    return mended + (blanks or new[len(wrote) :])
 
 
 def _line_endings(image: FileImage, blocks: list[Block], count: int) -> list[str]:

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from benchmarks.common import OWN_EDITS, Edit, load_edits
 from specclient.edit.checks import check
 from specclient.edit.extract import extract
 from specclient.edit.restore import restore
@@ -20,7 +21,7 @@ FILES = {
     "tiny.ini": "[a]\nfoo = 1\nlast = 3\n",
 }
 FRAMES = [
-    pytest.param(end, mark, codec, final, id=f"{end!r}-{codec}-{len(mark)}-{final}")
+    (end, mark, codec, final)
     for end in ("\n", "\r\n", "\r")
     for mark, codec in [(b"", "utf-8"), (b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le")]
     for final in (0, 1, 3)
@@ -99,6 +100,18 @@ def test_tags_around_a_file_go_even_where_most_of_it_was_rewritten() -> None:
     old = "def f(a):\n    return sum(a) / len(a)\n"
     new = "def f(a):\n    if not a:\n        return 0.0\n    return fmean(a)\n"
     assert outcome(old.encode(), f"<file>\n{new}</file>", "a.py") == (new.encode(), set())
+
+
+@pytest.mark.parametrize("edit", load_edits(OWN_EDITS), ids=lambda edit: edit.name)
+def test_real_edits_come_back_whole(edit: Edit) -> None:
+    for end, mark, codec, final in FRAMES:
+        before, after = (
+            mark + (text.rstrip("\n") + "\n" * final).replace("\n", end).encode(codec)
+            for text in (edit.before, edit.after)
+        )
+        for wrapper in ("bare", "greeting and afterword", "tag", "end of text"):
+            answer = WRAPPED[wrapper].format(new=edit.after, name=edit.name)
+            assert outcome(before, answer, edit.name) == (after, set())
 
 
 DOUBTFUL = {

@@ -31,6 +31,12 @@ def restored(raw: bytes, answer: str, *, exact: bool = False) -> bytes:
             b"if a:\n    b = 1\n", "if a:\n\u00a0   b = 2", b"if a:\n    b = 2\n", id="a blank too many"
         ),
         pytest.param(b"a\nb\nc\n", "a  \nB  \nc  ", b"a\nB\nc\n", id="blanks behind every line"),
+        pytest.param(
+            "one two\u00a0\nx\n".encode(),
+            "one two three\nx",
+            "one two three\u00a0\nx\n".encode(),
+            id="longer line",
+        ),
         pytest.param(b"a\r\nb", "a\nb\nc", b"a\r\nb\r\nc", id="line after an unended one"),
         pytest.param(
             "x\u00a0y — “z”  \nk\n".encode(), 'x y - "z"\nK', "x\u00a0y — “z”  \nK\n".encode(), id="A31"
