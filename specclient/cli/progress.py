@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from specclient_engine.api import Progress as Stage
 
 _TAIL_LINES = 12
+_BAR = 12
+_BESIDE_TITLE = _BAR + 30
+"""Cells that the bar, the longest amount ("1,117 of 1,117 MB"), the time and the gaps take."""
 _DOING = {
     "download": "downloading",
     "verify": "checking",
@@ -76,14 +79,16 @@ class EngineProgress:
             self._bars = Progress(
                 SpinnerColumn(),
                 TextColumn("{task.description}"),
-                BarColumn(bar_width=20),
+                BarColumn(bar_width=_BAR),
                 TextColumn("{task.fields[amount]}"),
                 TimeElapsedColumn(),
                 console=stderr(),
                 transient=True,
             )
             self._bars.start()
-        return self._bars.add_task(title, total=None, amount="")
+        room = max(self._bars.console.width - _BESIDE_TITLE, 20)
+        shown = title if len(title) <= room else f"{title[: room - 1]}…"
+        return self._bars.add_task(shown, total=None, amount="")
 
 
 def _amount(stage: Stage) -> str:
