@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from pydantic_core import from_json
 from specclient import tracing
 from specclient.core.plan import Plan
 from specclient.core.shaping import LENGTH_KEYS
-from specclient.core.timeline import Timeline
+from specclient.core.timeline import NANOSECONDS, Timeline
 from specclient.economics.account import Economist
 from specclient.economics.gate import Decision
 from specclient.middleware import context, pending
@@ -160,20 +161,28 @@ class WrappedCall:
         """The answer is an error, which the SDK gets; it may try again."""
         self._tried[-1].error = f"HTTP {status}"
         self.timeline.attempt_ended()
-        if pending.will_retry(self._retries, self.settings.max_retries, status, told):
-            pending.park(self, self._content, told)
-        else:
+        if not self._left_open(status, told):
             self.end("error", StatusError(status))
 
     def attempt_failed(self, error: BaseException) -> None:
         """No answer came, or its body broke off before the SDK got any of it."""
         self._tried[-1].error = type(error).__name__
         self.timeline.attempt_ended()
-        retried = pending.will_retry(self._retries, self.settings.max_retries, None, {})
-        if retried and isinstance(error, Exception):
-            pending.park(self, self._content, {})
-        else:
+        if not (isinstance(error, Exception) and self._left_open(error, {})):
             self.end.failed(error)
+
+    def _left_open(self, failed: int | BaseException, headers: Mapping[str, str]) -> bool:
+        """Whether the SDK is going to try again; the call is then left open for it."""
+        by_time = self.settings.by_time
+        if by_time is None:
+            status = failed if isinstance(failed, int) else None
+            retried = pending.will_retry(self._retries, self.settings.max_retries, status, headers)
+        else:
+            elapsed = (time.perf_counter_ns() - self.timeline.started) / NANOSECONDS
+            retried = by_time.will_retry(failed, elapsed)
+        if retried:
+            pending.park(self, self._content, headers, by_time)
+        return retried
 
     def give_up(self) -> None:
         """The SDK did not try again: the last try's failure was the call's."""

@@ -4,6 +4,10 @@ An SDK retries by sending a new request, with a count in a header. So a call who
 that the SDK retries is left open and parked in the context; the retry, which comes in the same context
 with the same body, takes it up again. A call that nobody takes up (the SDK had no tries left after all)
 is ended when the next call of the context begins, or when the longest wait that an SDK makes is over.
+
+mistralai counts nothing: it retries by time, as the retry configuration of its client says, and sends the
+very same body again. (A `retries=` of a single call cannot be seen from below; its tries are calls of
+their own.)
 """
 
 from __future__ import annotations
@@ -36,6 +40,7 @@ class Parked:
     content: bytes = field(repr=False)
     since: float
     timer: threading.Timer
+    counted: bool
 
 
 _parked: ContextVar[Parked | None] = ContextVar("specclient_parked_call", default=None)
@@ -59,16 +64,51 @@ def will_retry(count: int | None, limit: int | None, status: int | None, headers
     return status in _RETRIED or status >= 500
 
 
-def park(call: WrappedCall, content: bytes, headers: Mapping[str, str]) -> None:
+_RETRIED_KINDS = frozenset({"NetworkError", "TimeoutException"})  # of either HTTP family
+_RETRIED_BY_TIME = ("429", "500", "502", "503", "504")
+"""What mistralai retries where its configuration names nothing else."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetriesByTime:
+    """The retries of an SDK that counts none; `configuration` is the SDK's own, asked anew each time."""
+
+    configuration: Any
+
+    def will_retry(self, failed: int | BaseException, elapsed: float) -> bool:
+        """Whether a try that failed, by a status or without an answer, `elapsed` seconds into its call is
+        repeated."""
+        policy: Any = getattr(self.configuration, "retry_config", None)
+        if getattr(policy, "strategy", None) != "backoff":
+            return False
+        if elapsed * 1000 > policy.backoff.max_elapsed_time:
+            return False
+        if isinstance(failed, BaseException):
+            kinds = {base.__name__ for base in type(failed).__mro__}
+            return bool(policy.retry_connection_errors and kinds & _RETRIED_KINDS)
+        codes = getattr(policy, "status_codes_override", None) or _RETRIED_BY_TIME
+        status = str(failed)
+        return any(status[0] == code[0] if "X" in code.upper() else status == code for code in codes)
+
+    @property
+    def longest_wait(self) -> float:
+        """Seconds."""
+        return float(self.configuration.retry_config.backoff.max_interval) / 1000
+
+
+def park(
+    call: WrappedCall, content: bytes, headers: Mapping[str, str], by_time: RetriesByTime | None = None
+) -> None:
     """Leave a call open for the SDK's next try."""
     try:
         asked = float(headers.get("retry-after", ""))
     except ValueError:
         asked = 0.0
-    timer = threading.Timer(max(asked, LONGEST_BACKOFF) + 5.0, call.give_up)
+    longest = LONGEST_BACKOFF if by_time is None else by_time.longest_wait
+    timer = threading.Timer(max(asked, longest) + 5.0, call.give_up)
     timer.daemon = True
     timer.start()
-    _parked.set(Parked(call, content, time.perf_counter(), timer))
+    _parked.set(Parked(call, content, time.perf_counter(), timer, by_time is None))
 
 
 def resume(request: Any, count: int | None) -> tuple[WrappedCall, float] | None:
@@ -78,7 +118,10 @@ def resume(request: Any, count: int | None) -> tuple[WrappedCall, float] | None:
         return None
     _parked.set(None)
     parked.timer.cancel()
-    if count and request.content == parked.content and not parked.call.end.ended:
+    again = (
+        count and request.content == parked.content if parked.counted else request.content is parked.content
+    )
+    if again and not parked.call.end.ended:
         return parked.call, time.perf_counter() - parked.since
     parked.call.give_up()
     return None

@@ -58,8 +58,10 @@ class Settings:
         learned: Learned,
         max_retries: int | None,
         engine: Any,
+        by_time: pending.RetriesByTime | None = None,
     ) -> None:
         self.options = options
+        self.by_time = by_time
         self.engine = engine
         self.tracing = tracing_options
         self.learned = learned
