@@ -28,6 +28,9 @@ PROBABLY = 0.6
 MOST_LOOKS = 0.25
 """The largest share of calls that explore, where both choices seem equal."""
 
+DOUBT = 1 / 3
+"""Looks for each unit of the chance to be wrong; in simulations more cost more than they find."""
+
 USELESS_BELOW: Mapping[str, tuple[int, str]] = {
     "cerebras": (200, "field report of 2026-06: nothing accepted below about 170 tokens of output"),
 }
@@ -92,11 +95,19 @@ def _by_evidence(options: EconomicsOptions, evidence: Mapping[Arm, Evidence], ch
     send = loses < PROBABLY
     told = _told(gain, without, sent, options, send=send)
     relative = abs(gain - price) / min(without.rate, sent.rate)
-    share = min(options.explore / max(relative, 1e-9), MOST_LOOKS)
+    share = _looks(options, relative, wrong=loses if send else 1 - loses)
     if chance < share:
         text = f"The gate looks whether its opinion still holds; {told}"
         return Decision(not send, "explore", Reason(code="gate_explore", text=text))
     return Decision(send, "evidence", Reason(code="gate_evidence", text=told[0].upper() + told[1:]))
+
+
+def _looks(options: EconomicsOptions, relative: float, *, wrong: float) -> float:
+    """The share of calls that look at the other choice: what the price of a look allows, and more as long as
+    the opinion is likely to be `wrong`, or else one that comes from a few unlucky calls would last."""
+    if options.explore == 0:
+        return 0.0
+    return min(options.explore / max(relative, 1e-9) + wrong * DOUBT, MOST_LOOKS)
 
 
 def _price_in_seconds(options: EconomicsOptions, sent: Evidence) -> float:

@@ -31,6 +31,26 @@ def test_it_ends_within_two_percent_of_the_best_policy(gain: float) -> None:
     assert spent / best - 1 < 0.02
 
 
+@pytest.mark.parametrize("gain", [0.1, -0.1])
+def test_an_opinion_from_unlucky_calls_does_not_last(gain: float) -> None:
+    """With twice the scatter, over several runs: on average well within two percent."""
+    losses = []
+    for seed in range(6):
+        provider, gate = Provider(gain, seed=seed, scatter=0.6), economist(seed, gate="auto")
+        run(provider, gate, 600)
+        provider.sent = 0
+        run(provider, gate, 600)
+        wrong = provider.sent / 600 if gain < 0 else 1 - provider.sent / 600
+        losses.append(wrong * abs(gain) / min(1, 1 - gain))
+    assert sum(losses) / len(losses) < 0.02
+
+
+def test_nothing_is_explored_that_was_not_allowed() -> None:
+    provider, gate = Provider(-0.02, seed=3), economist(3, gate="auto", explore=0)
+    run(provider, gate, 300)
+    assert {gate.consider(plan()).decision.why for _ in range(100)} == {"evidence"}
+
+
 def test_it_forgets_when_the_provider_changes() -> None:
     provider, gate = Provider(0.5, seed=1), economist(1, gate="auto")
     run(provider, gate, 800)
