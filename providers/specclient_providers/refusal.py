@@ -26,10 +26,20 @@ _PROXY = re.compile(
 """What else than an exception's name stands before an answer that a proxy quotes."""
 _PREAMBLE = 400
 """Characters that a proxy may put before an answer that it quotes."""
-_REPORT = re.compile(r"^(\d+) validation errors?:\s*\n", re.IGNORECASE)
-"""vLLM's report: the number of errors, then the repr of each on a line of its own."""
+_REPORT = re.compile(r"^(\d+) validation errors?(?: for [\w.]+)?:?\s*\n", re.IGNORECASE)
+"""A report of pydantic's: the number of errors, then each on lines of its own; vLLM's has their reprs."""
 _INSIDE = frozenset({"messages", "tools", "functions", "metadata", "response_format", "json_schema"})
-_OTHER_PARAM_CODES = ("context_length_exceeded", "rate_limit_exceeded")
+_OTHER_CODES = frozenset(
+    {
+        *("context_length_exceeded", "rate_limit_exceeded", "content_filter"),
+        *("json_validate_failed", "tool_use_failed"),
+    }
+)
+"""Errors about what was generated, or about sizes and rates, whatever else they mention."""
+_REASONS = frozenset(
+    {"bad request", "unprocessable entity", "unprocessable content", "validation error", "invalid request"}
+)
+"""Names of the status, which some servers write where others have the error."""
 _NO_PARAM = frozenset({"validation_error", "body", "request", "request_body", "none", "null"})
 """What some servers write as the `param` of an error that names its field in words."""
 _HOLDERS = (
@@ -80,14 +90,17 @@ def _decoded(value: object) -> object:
     text = value.strip()
     if text[:1] in ("{", "["):
         return _loads(text)
+    if text[:2] in ('"{', '"['):
+        inner = _loads(text)
+        return _decoded(inner) if isinstance(inner, str) and inner != text else inner
     report = _REPORT.match(text)
     if report is not None:
-        return _reported(text[report.end() :], int(report.group(1)))
+        return _reported(text[report.end() :], int(report.group(1))) or text
     return _quoted(text)
 
 
 def _loads(text: str) -> object:
-    if text.lstrip()[:1] not in ("{", "["):
+    if text.lstrip()[:1] not in ("{", "[", '"'):
         return text
     try:
         return json.loads(text)
@@ -97,11 +110,14 @@ def _loads(text: str) -> object:
         return text
 
 
-def _reported(text: str, count: int) -> object:
-    """The errors of a report; the text as it is where one of them cannot be read."""
-    lines = [line.strip() for line in text.splitlines() if line.lstrip().startswith("{")]
-    errors = [_python_literal(line) for line in lines]
-    return errors if len(errors) == count and all(isinstance(item, Mapping) for item in errors) else text
+def _reported(text: str, count: int) -> list[Any]:
+    """The errors of a report; none where one of them cannot be read."""
+    lines = text.splitlines()
+    reprs = [_python_literal(line.strip()) for line in lines if line.lstrip().startswith("{")]
+    if len(reprs) == count and all(isinstance(item, Mapping) for item in reprs):
+        return reprs
+    places = [line for line in lines if line and not line[0].isspace()]
+    return [{"loc": place} for place in places] if len(places) == count else []
 
 
 def _quoted(text: str) -> object:
@@ -164,22 +180,28 @@ class _Errors:
             inner = _decoded(node.get(key))
             if not inner or (key == "details" and not _looks_like_errors(inner)):
                 continue
+            if isinstance(inner, str) and inner.strip().rstrip(".").lower() in _REASONS:
+                continue
             if isinstance(inner, Mapping) and _ERROR_KEYS.isdisjoint(inner) and _by_field(inner):
                 yield from (name in self.fields for name in inner)
                 return
             found = list(self.verdicts(inner, depth + 1))
             if found:
-                yield from found
+                yield from (verdict and node.get("code") not in _OTHER_CODES for verdict in found)
                 return
+        if _ERROR_KEYS.isdisjoint(node) and _by_field(node):
+            yield from (name in self.fields for name in node)
 
     def _placed(self, node: Mapping[str, Any]) -> bool | None:
         """Whether the place that an error names is one of the fields; None where it names no place."""
         loc = node.get("loc")
+        if isinstance(loc, str) and loc:
+            loc = re.split(r"\s*->\s*|[.\s]+", loc.strip())
         if isinstance(loc, list | tuple):
             return self._named_in_location([str(part) for part in loc])
         param = next((node[key] for key in ("param", "field") if isinstance(node.get(key), str)), "")
-        if param and param.lower() not in _NO_PARAM:
-            return self._is_one(param) and node.get("code") not in _OTHER_PARAM_CODES
+        if param and param.lower() not in _NO_PARAM and not param.isdigit():
+            return self._is_one(param) and node.get("code") not in _OTHER_CODES
         keys, path = node.get("keys"), node.get("path")
         if isinstance(keys, list) and isinstance(path, list):  # zod
             return not path and bool(keys) and all(key in self.fields for key in keys)

@@ -78,15 +78,16 @@ _SAYS_SO = {
         r"^(?:the\s+)?(?:input|request|body|payload)\s+(?:body\s+)?(?:should|must|may|can) ?not "
         rf"(?:contain|include|have) (?:the\s+)?(?:{_KIND}\s+)?FIELD"
     ),
-    "JSON schema": r"additional propert(?:y|ies)[^()]*\(FIELD\s+(?:was|were) unexpected\)",
+    "JSON schema": r"^additional propert(?:y|ies)[^()]*\(FIELD\s+(?:was|were) unexpected\)",
     "protobuf JSON (Google)": (
         r"^(?:invalid json payload received\.\s+)?unknown name FIELD(?:\s+at\s+'[^']*')?\s*:\s*cannot find"
     ),
     "Go and serde decoders": r"^(?:json:\s*|[\w.]*:?\s*)?unknown field:?\s+FIELD",
     "Go, of another type": r"^(?:json:\s*)?cannot unmarshal \w+ into go struct field [\w.]*\.FIELD",
-    "pydantic, as a report": r"^1 validation error for [\w.]+\s+(?:body\.)?FIELD\s+extra inputs",
+    "pydantic, as a report": r"^1 validation error for [\w.]+\s+FIELD\s+extra (?:inputs|fields)",
     "the name, a colon, and that it is strange": (
-        rf"^(?:at\s+)?FIELD\s*:\s*(?:{_STRANGE}\s+(?:{_KIND}|inputs|fields)\s*(?:are )?(?:{_NOT_ALLOWED})?"
+        rf"^(?:(?:at|in)\s+)?FIELD\s*:\s*(?:{_STRANGE}\s+(?:{_KIND}|inputs|fields)\s*"
+        rf"(?:are )?(?:{_NOT_ALLOWED})?"
         rf"|(?:this\s+)?(?:{_KIND}\s+)?(?:is\s+)?{_NOT_ALLOWED})"
     ),
     "pydantic, the name last": (
