@@ -3,6 +3,7 @@ caller's own objects stay as they were."""
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 from datetime import date
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from specclient.core.plan import Policy, build_plan
 from specclient.prediction import Prediction
-from specclient_providers import provider_names, resolve
+from specclient_providers import EndpointFacts, OverrideError, provider_names, resolve
 
 KNOWN = "known text, known text\n"
 MODELS = ["gpt-4o", "gpt-5", "codestral-latest", "gpt-oss-120b", "m", None]
@@ -45,6 +46,16 @@ policies = st.builds(Policy, put_in_prompt=st.booleans(), use_corpus=st.booleans
 methods = st.sampled_from([None, "ngram", "NGRAM", "ngram-simple", "eagle3"])
 
 
+def facts_of(provider: str, model: str | None, method: str | None) -> EndpointFacts:
+    """The facts, with the method where that provider's servers have one of that name."""
+    today = date(2026, 11, 29)
+    if method is not None:
+        with contextlib.suppress(OverrideError):
+            overrides = {"speculation": {"method": method}}
+            return resolve(provider, model=model, on=today, overrides=overrides)
+    return resolve(provider, model=model, on=today)
+
+
 @given(
     st.sampled_from(provider_names()),
     st.sampled_from(MODELS),
@@ -61,8 +72,7 @@ def test_any_plan(
     method: str | None,
     predicts: bool,
 ) -> None:
-    overrides = {"speculation": {"method": method}} if method else None
-    facts = resolve(provider, model=model, on=date(2026, 11, 29), overrides=overrides)
+    facts = facts_of(provider, model, method)
     before = copy.deepcopy(request)
     plan = build_plan(request, facts=facts, prediction=Prediction(KNOWN) if predicts else None, policy=policy)
     assert request == before
