@@ -140,6 +140,8 @@ class Speculation(_Frozen):
     draft_seconds: float | None = None
     verify_seconds: float | None = None
     """The parts of the decoding that went by making drafts, and in the target's passes."""
+    held_back_tokens: int | None = None
+    """Draft tokens that were left out because other requests shared the passes: drafting under load is less."""
     inactive_reason: str | None = None
 
 

@@ -24,6 +24,7 @@ class Account:
     prediction_tokens: int | None = None
     drafting: int = 0
     verifying: int = 0
+    held_back: int = 0
     drafted: Counter[str] = field(default_factory=Counter)
     accepted: Counter[str] = field(default_factory=Counter)
     accepted_lengths: Counter[int] = field(default_factory=Counter)
@@ -56,6 +57,7 @@ class Account:
             prediction_tokens=self.prediction_tokens,
             drafting=self.drafting,
             verifying=self.verifying,
+            held_back=self.held_back,
             finish_reason=reason,
             speculation_inactive=self.speculation_inactive,
             draft_model_inactive=self.draft_model_inactive,

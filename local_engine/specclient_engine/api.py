@@ -101,6 +101,8 @@ class GenerationStats:
     """Nanoseconds of the decoding that went by while drafts were made, this request's and its neighbours'."""
     verifying: int = 0
     """Nanoseconds of the decoding that went by in the target's passes."""
+    held_back: int = 0
+    """Draft tokens that would have been verified had the passes not been shared with other requests."""
     speculation_inactive: str | None = None
     """Why nothing was drafted although speculation was asked for; None when it was active or off."""
     draft_model_inactive: str | None = None

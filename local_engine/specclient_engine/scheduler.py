@@ -191,6 +191,10 @@ class Scheduler:
             return drafts
         pairs = [(draft, request.cached) for draft, request in zip(drafts, decoding, strict=True)]
         lengths = self._speculation.lengths.choose(pairs)
+        if len(decoding) > 1:
+            for request, pair, length in zip(decoding, pairs, lengths, strict=True):
+                alone = self._speculation.lengths.choose([pair])[0]
+                request.account.held_back += max(0, alone - length)
         return [first_tokens(draft, length) for draft, length in zip(drafts, lengths, strict=True)]
 
     def _prefills(self) -> list[tuple[RequestState, Chunk]]:

@@ -251,5 +251,6 @@ def _engine_speculation(stats: Any) -> Speculation:
         by_source={name: (tried, hits) for name, (tried, hits) in stats.by_source.items()},
         draft_seconds=stats.drafting / NANOSECONDS,
         verify_seconds=stats.verifying / NANOSECONDS,
+        held_back_tokens=stats.held_back,
         inactive_reason=stats.speculation_inactive,
     )

@@ -84,6 +84,7 @@ PREDICTION: tuple[Row, ...] = (
     ("specclient.speculation.accepted_draft_tokens", "int", "report.speculation.accepted_draft_tokens"),
     ("specclient.speculation.mean_acceptance_length", "double", "report.speculation.mean_acceptance_length"),
     ("specclient.speculation.draft_sources", "strings", "derived.draft_sources"),
+    ("specclient.speculation.held_back_tokens", "int", "report.speculation.held_back_tokens"),
     ("specclient.speculation.inactive_reason", "string", "report.speculation.inactive_reason"),
 )
 
