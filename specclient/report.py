@@ -141,7 +141,7 @@ class Speculation(_Frozen):
     verify_seconds: float | None = None
     """The parts of the decoding that went by making drafts, and in the target's passes."""
     held_back_tokens: int | None = None
-    """Draft tokens that were left out because other requests shared the passes: drafting under load is less."""
+    """Draft tokens that were left out because other requests shared the passes."""
     inactive_reason: str | None = None
 
 
