@@ -84,7 +84,7 @@ def _unfenced(lines: list[str], own: list[str], original: str) -> Peeled | None:
     body = lines[start + 1 :]
     end = _fence_end(body, original)
     after = words_of(body[end + 1 :])
-    if any(line in own for line in after):
+    if not set(own).isdisjoint(after):
         return None  # the file goes on: the fence was its own
     inner = body[:end]
     if end == len(body) and inner:
@@ -99,7 +99,8 @@ def _fence_start(lines: list[str], own: list[str], original: str) -> int | None:
     if index is None:
         return None
     before, inside = words_of(lines[:index]), words_of(lines[index + 1 :])
-    if any(text in own for text in before):
+    had = set(own)
+    if not had.isdisjoint(before):
         return None  # the file had begun before this fence: it is the file's own
     if own and _FENCE.match(own[0]):
         as_the_file = words_of(lines[index:])[: len(own)] == own
@@ -108,7 +109,7 @@ def _fence_start(lines: list[str], own: list[str], original: str) -> int | None:
         return index
     if before and fence_lines("\n".join(lines)) == fence_lines(original):
         return None  # no fence more than the file has: its first lines were edited
-    known = sum(text in own for text in inside)
+    known = sum(text in had for text in inside)
     return index if not before or 2 * known >= len(inside) else None
 
 
@@ -131,20 +132,21 @@ def _unglued(line: str, fence: str, own: list[str]) -> str:
 
 def _untagged(lines: list[str], own: list[str]) -> Peeled | None:
     """A pair of lines like <file> and </file>, [FILE] and [/FILE], BEGIN FILE and END FILE off."""
+    had = set(own)
     for start, line in enumerate(lines[: HEAD_LINES + 1]):
         opening = line.strip()
-        if opening in own:
+        if opening in had:
             return None
         closing = _closing_of(opening, own)
         end = next((at for at in range(len(lines) - 1, start, -1) if closing(lines[at].strip())), None)
-        if end is None or lines[end].strip() in own:
+        if end is None or lines[end].strip() in had:
             continue
         inside, after = words_of(lines[start + 1 : end]), words_of(lines[end + 1 :])
         inside = [text for text in inside if not _FENCE.match(text)]
-        known = sum(text in own for text in inside)
+        known = sum(text in had for text in inside)
         # A pair that says "file" and has everything in it is enough, however much was rewritten inside.
         certain = start == 0 and not after and "file" in opening.lower()
-        if (certain or 2 * known >= len(inside)) and not any(text in own for text in after):
+        if (certain or 2 * known >= len(inside)) and had.isdisjoint(after):
             return Peeled(trimmed(lines[start + 1 : end]), len(words_of(lines[:start])), len(after))
     return None
 
