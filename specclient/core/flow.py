@@ -225,6 +225,7 @@ class Flow:
             policy=destination.policy,
             learned=destination.learned,
             api=self.api,
+            headers=self.options.headers,
         )
 
     def _local(self) -> Destination | None:

@@ -11,7 +11,7 @@ from specclient_providers.endpoint import OptIn
 _ENVELOPE = frozenset({"id", "object", "created", "model", "system_fingerprint", "service_tier", "choices"})
 
 
-def switch_on(draft: PlanDraft, learned: Learned | None) -> None:
+def switch_on(draft: PlanDraft, learned: Learned | None, asked_headers: frozenset[str]) -> None:
     """Add what makes the endpoint report, where neither the caller nor a live refusal has spoken."""
     stream = draft.body.get("stream") is True
     facts = draft.facts
@@ -23,7 +23,10 @@ def switch_on(draft: PlanDraft, learned: Learned | None) -> None:
             draft.note(f"opt_in_refused:{opt.code}", refused.text, refused.source)
             continue
         if opt.field.startswith("header:"):
-            draft.headers[opt.field.removeprefix("header:")] = str(opt.value)
+            name = opt.field.removeprefix("header:")
+            if name.lower() in asked_headers:
+                continue
+            draft.headers[name] = str(opt.value)
         elif not _set(draft, opt):
             continue
         draft.hidden.add(opt.code)

@@ -6,7 +6,7 @@ may be withheld; whatever carries meaning (tools, stop, n, schemas, limits) is s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -66,6 +66,8 @@ class Plan:
     reroute_local: bool = False
     corpus: str | None = field(default=None, repr=False)
     learned: Learned | None = field(default=None, repr=False, compare=False)
+    asked_headers: frozenset[str] = field(default=frozenset(), repr=False)
+    """Headers that the caller sets, by lower-case name: their reports are asked for."""
 
     @property
     def prediction_tokens(self) -> int | None:
@@ -78,7 +80,13 @@ class Plan:
     def without_prediction(self, reason: Reason) -> Plan:
         """The same request after the endpoint refused the prediction: planned anew without it."""
         bare = {key: value for key, value in self.request.items() if key != "prediction"}
-        plan = build_plan(bare, facts=self.facts, prediction=None, policy=self.policy, learned=self.learned)
+        plan = build_plan(
+            bare,
+            facts=self.facts,
+            policy=self.policy,
+            learned=self.learned,
+            headers=self.asked_headers,
+        )
         return replace(
             plan,
             outcome="withheld",
@@ -101,7 +109,12 @@ class Plan:
         learned = self.learned if self.learned is not None else Learned()
         learned.remember(self.facts.url, self.facts.model, reason, key=code)
         return build_plan(
-            self.request, facts=self.facts, prediction=self.prediction, policy=self.policy, learned=learned
+            self.request,
+            facts=self.facts,
+            prediction=self.prediction,
+            policy=self.policy,
+            learned=learned,
+            headers=self.asked_headers,
         )
 
     def refused_limit(self, status: int, body: object) -> str | None:
@@ -129,10 +142,12 @@ def build_plan(
     policy: Policy = Policy(),
     learned: Learned | None = None,
     api: str | None = None,
+    headers: Iterable[str] = (),
 ) -> Plan:
     """Plan one request of OpenAI's shape, which holds only what the caller set.
 
-    `prediction` wins over the request's own key. `api` must be the one that `facts` are for.
+    `prediction` wins over the request's own key. `api` must be the one that `facts` are for. `headers` are
+    the names of those that the caller sets.
     Raises PredictionRefusedError under `on_unsupported="error"`, and ConfigError for a prediction that
     is none.
     """
@@ -151,8 +166,9 @@ def build_plan(
         shaping.limit_under_a_known_name(draft, learned)
     shaping.drop_stray_stream_options(draft)
     shaping.caution(draft)
+    asked = frozenset(name.lower() for name in headers)
     if policy.opt_ins:
-        opt_ins.switch_on(draft, learned)
+        opt_ins.switch_on(draft, learned, asked)
     return Plan(
         body=draft.body,
         headers=draft.headers,
@@ -169,6 +185,7 @@ def build_plan(
         reroute_local=draft.outcome == "withheld" and policy.on_unsupported == "local",
         corpus=draft.corpus,
         learned=learned,
+        asked_headers=asked,
     )
 
 

@@ -109,6 +109,7 @@ class Settings:
             policy=self.options.policy,
             learned=self.learned,
             api=address.api,
+            headers=headers,
         )
         if plan.reroute_local:
             return Local(asked, plan.prediction, address.api, self, family, read_limit, plan.reasons)

@@ -3,7 +3,8 @@
     provider model | parameters | outcome reasons | notes | body
 
 `parameters` are JSON pairs separated by spaces (`n=2 stop=["x"]`); a name that begins with @ sets up the
-case instead: @on, @api, @version, @url, @overrides, @policy, @learned, @prompt, @text, @characters.
+case instead: @on, @api, @version, @url, @overrides, @policy, @learned, @prompt, @text, @characters,
+@headers.
 The prediction is the text KNOWN unless `prediction` or @text says otherwise. In the body, "P" stands for
 the known text as an object, "PP" for it in parts, "PS" for the bare string; `model`, `messages` and
 `prompt` are left out unless the plan changed them. Reasons and notes are codes, `-` is none.
@@ -86,7 +87,11 @@ def planned(provider: str, model: str, parameters: str) -> tuple[Plan, dict[str,
     known = setup.get("text", "x" * setup["characters"] if "characters" in setup else KNOWN)
     prediction = None if "prediction" in given or known is None else Prediction(known)
     policy = Policy(**setup.get("policy", {}))
-    return build_plan(request, facts=facts, prediction=prediction, policy=policy, learned=learned), request
+    headers = setup.get("headers", ())
+    plan = build_plan(
+        request, facts=facts, prediction=prediction, policy=policy, learned=learned, headers=headers
+    )
+    return plan, request
 
 
 def shown(plan: Plan, request: Mapping[str, Any]) -> tuple[str, str, str]:
