@@ -58,6 +58,8 @@ class Economist:
         self._store = store or state.store_for(options.state)
         self._chance = chance
         self._clock = clock
+        if options.max_money_per_second is not None and not {"output", "rejected"} & prices.keys():
+            log.warning("max_money_per_second of %s has no effect without prices.output", target)
 
     @classmethod
     def of(cls, target: Target) -> Economist:

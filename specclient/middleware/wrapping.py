@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any, Literal, TypeVar
 
-from pydantic import ValidationError
-
-from specclient.config import Target, resolve_target
+from specclient.config import Config, Target, resolve_target
 from specclient.core.learned import Learned
 from specclient.core.plan import Policy
 from specclient.economics.options import EconomicsOptions
@@ -62,7 +60,7 @@ def wrap(
     Raises TypeError for an object that is no such client, and ConfigError if it is wrapped already with
     other options, for an unknown provider and for a correction that is wrong.
     """
-    weighed = {"economics": _economics(economics), "prices": prices}
+    weighed = _weighed(economics, prices)
     chosen = _options(target, provider, on_unsupported, put_in_prompt, overrides, strict, weighed, local)
     found = http_clients(sdk)
     for _, client in found:
@@ -133,15 +131,15 @@ def _options(
     )
 
 
-def _economics(given: EconomicsOptions | Mapping[str, Any] | None) -> EconomicsOptions | None:
-    if given is None or isinstance(given, EconomicsOptions):
-        return given
-    try:
-        return EconomicsOptions.model_validate(dict(given))
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(("economics", *map(str, first["loc"])))
-        raise ConfigError(f"argument: {where}: {first['msg'][:1].lower()}{first['msg'][1:]}.") from None
+def _weighed(
+    economics: EconomicsOptions | Mapping[str, Any] | None, prices: Mapping[str, float] | None
+) -> dict[str, Any]:
+    """Both tables as a target would hold them; None where they are not given. Raises ConfigError."""
+    table = economics.model_dump() if isinstance(economics, EconomicsOptions) else economics
+    given: dict[str, Any] = {"economics": table, "prices": prices}
+    nowhere = Target(name="wrap()", provider="openai_compatible")
+    target = resolve_target(nowhere, config=Config(path=None, default=None), **given)
+    return {name: None if value is None else getattr(target, name) for name, value in given.items()}
 
 
 def _check_facts(

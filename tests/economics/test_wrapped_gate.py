@@ -12,6 +12,7 @@ from server import Request, ScriptedServer, completion, reply
 from test_client_gate import USAGE, sent
 
 import specclient
+from specclient.economics import EconomicsOptions
 from specclient.economics.state import _stores
 
 KNOWN = "known text " * 30
@@ -69,9 +70,38 @@ def test_auto_measures_each_endpoint_by_itself(server: ScriptedServer) -> None:
     assert [sent(request) for request in other.requests] == [True]
 
 
-def test_a_wrong_option_is_named() -> None:
-    with httpx.Client() as client, pytest.raises(specclient.ConfigError, match=r"economics\.gate"):
-        specclient.wrap(client, economics={"gate": "perhaps"})
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"economics": {"gate": "perhaps"}}, r"economics\.gate"),
+        ({"economics": {"holdout": 1}}, r"economics\.holdout"),
+        ({"prices": {"outputs": 1}}, "no price for 'outputs'"),
+        ({"prices": {"output": -1}}, "price per million"),
+    ],
+)
+def test_a_wrong_option_is_named(options: dict[str, Any], words: str) -> None:
+    with httpx.Client() as client, pytest.raises(specclient.ConfigError, match=words):
+        specclient.wrap(client, **options)
+
+
+def test_options_may_be_an_object(server: ScriptedServer) -> None:
+    with wrapped(economics=EconomicsOptions(gate="never")) as client:
+        ask(client, server.url)
+    assert not sent(server.requests[0])
+
+
+def test_a_limit_that_cannot_be_kept_is_said(
+    server: ScriptedServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without a price nobody knows what a saved second costs."""
+    options = {"gate": "auto", "max_money_per_second": 0.1}
+    with wrapped(economics=options) as client:
+        ask(client, server.url)
+        ask(client, server.url)
+    assert caplog.text.count("has no effect without prices.output") == 1
+    with wrapped(economics=options, prices={"output": 1.0}) as client:
+        ask(client, server.url)
+    assert caplog.text.count("has no effect") == 1
 
 
 def test_wrapping_again_with_another_gate_is_refused(server: ScriptedServer) -> None:
