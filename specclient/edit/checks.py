@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from specclient.edit.extract import Extracted
-from specclient.edit.prose import closes, declines, greets, is_prose, is_sentence
+from specclient.edit.prose import announces, closes, declines, greets, is_prose, is_sentence
 from specclient.edit.restore import Restored, simplified
 from specclient.edit.wrapping import fence_lines
 from specclient.textfile import FileImage
@@ -166,12 +166,14 @@ def _chatter(image: FileImage, text: str) -> list[EditWarning]:
         return []
     first, last = fresh.get(written[0], ""), fresh.get(written[-1], "")
     found = []
-    if greets(first):
+    if announces(first) if prose else greets(first):
         found.append(_blocking("preamble", "The answer begins with a sentence about itself."))
     if len(written) <= _STATEMENT_LINES and declines(first):
         found.append(_blocking("statement", "The answer is a statement and not the file."))
     added = [fresh[number] for number in _trailing(written, fresh)]
-    if any(map(closes, added)) or (not prose and (is_sentence(last) or any(map(is_sentence, added[:1])))):
+    if any(closes(line, in_prose=prose) for line in added) or (
+        not prose and (is_sentence(last) or any(map(is_sentence, added[:1])))
+    ):
         found.append(_blocking("afterword", "The answer ends with a sentence about itself."))
     if first in _QUOTES and last == first:
         found.append(_blocking("quoted", "The answer has quotes around the whole file."))

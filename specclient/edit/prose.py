@@ -20,22 +20,29 @@ PROSE_SUFFIXES = (
 )
 """Files in which a sentence at the end may be the edit."""
 
-_MARKUP = r"^[\s*_#>]*"
+_MARKUP = r"^[\s*_>]*"
+"""What may stand before a remark. Not "#": that begins a comment in code and a heading in prose."""
 _GREETING = re.compile(
     r"^(here(?:'s|’s| is| are)|sure\b|certainly\b|of course\b|okay\b|ok,|below is"
     r"|the (?:updated|modified|edited|complete|changed)|i(?:'ve|’ve| have)\b|(?:updated|new) (?:file|code))",
     re.IGNORECASE,
 )
-_CLOSING = re.compile(
+_REMARK = re.compile(
     _MARKUP + r"(?:i(?:'ve|’ve| have)?\s+(?:also\s+)?"
     r"(?:renamed|changed|updated|replaced|added|removed|made|kept|modified)\b"
-    r"|(?:this|the)\s+(?:change|edit|update|code|file|function|modified|updated)\b.{0,40}"
-    r"\b(?:now|has been|should|will|renames?|changes?|replaces?|adds?|removes?)\b"
-    r"|(?:key\s+|summary\s+of\s+(?:the\s+)?)?changes(?:\s+made)?\s*:"
-    r"|let me know\b|i hope (?:this|that|it)\b|is there anything\b|feel free\b"
-    r"|note\s*(?:that|:)|in this (?:updated|modified|version)\b|explanation\b)",
+    r"|(?:key\s+changes|(?:summary\s+of\s+(?:the\s+)?)?changes\s+made|summary\s+of\s+(?:the\s+)?changes)\s*:"
+    r"|let me know\b|i hope (?:this|that|it)\b|is there anything\b|explanation\W*:"
+    r"|this (?:change|edit|code) (?:renames?|changes?|replaces?|adds?|removes?)\b)",
     re.IGNORECASE,
 )
+"""A model about what it did: in no file, whatever it is about."""
+_COMMENTARY = re.compile(
+    _MARKUP + r"(?:(?:this|the)\s+(?:change|edit|update|code|file|function|modified|updated)\b.{0,40}"
+    r"\b(?:now|has been|should|will)\b"
+    r"|changes\s*:|feel free\b|note\s*(?:that|:)|in this (?:updated|modified|version)\b|explanation\b)",
+    re.IGNORECASE,
+)
+"""What may be commentary behind code, and may as well be a sentence of a document."""
 _NO_FILE = re.compile(
     _MARKUP + r"(?:(?:i(?:'m|’m| am)\s+)?(?:sorry|unable)\b|i (?:can(?:not|'t|’t)|could not|won't)\b"
     r"|as an ai\b|unfortunately\b|no (?:further |other )?changes?\b"
@@ -59,9 +66,15 @@ def greets(line: str) -> bool:
     return _GREETING.match(line.strip()) is not None
 
 
-def closes(line: str) -> bool:
-    """Whether a line reads like what a model adds when it is done."""
-    return _CLOSING.match(line.strip()) is not None
+def announces(line: str) -> bool:
+    """Whether a greeting ends as one, and not as a heading does."""
+    return greets(line) and line.rstrip().endswith((":", ".", "!"))
+
+
+def closes(line: str, *, in_prose: bool) -> bool:
+    """Whether a line reads like what a model adds when it is done, in a file of code or `in_prose`."""
+    line = line.strip()
+    return _REMARK.match(line) is not None or (not in_prose and _COMMENTARY.match(line) is not None)
 
 
 def declines(line: str) -> bool:

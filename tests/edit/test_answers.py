@@ -188,6 +188,13 @@ def test_an_answer_that_stops_early_is_refused_within_a_line_and_told_at_its_end
         pytest.param("a.py", "x()\ny()\nz()\n", "x()\n", id="lines that go"),
         pytest.param("a.py", "port = 1\n", "port = 2\n", id="the only line"),
         pytest.param("a.py", "import a\n", "# Copyright 2026 Somebody.\n\nimport a\n", id="a comment on top"),
+        pytest.param("a.py", "a = 1\n", "a = 1\n# Note: this is slow.\n", id="a comment below"),
+        pytest.param(
+            "a.py", "a = 1\n", "a = 1\n\n# The function will be gone in 2.0.\n", id="another comment"
+        ),
+        pytest.param("a.md", "One way.\n", "One way.\n\nNote: this is slow.\n", id="a note in prose"),
+        pytest.param("a.txt", "Old title\n\nText.\n", "The complete guide\n\nText.\n", id="a title in prose"),
+        pytest.param("a.yaml", "a: 1\n", "a: 1\nchanges_made: yes\n", id="a key"),
         pytest.param("a.patch", "@@ -1 +1 @@\n-a\n+b\n", "@@ -1 +1 @@\n-a\n+c\n", id="a patch file"),
         pytest.param(
             "LICENSE", "You may use this as you like.\n", "You may use this as you like it.\n", id="no suffix"
