@@ -164,7 +164,12 @@ def _about(
     from specclient.config.keys import without_password
 
     url = without_password(target.base_url) if target.base_url else None
-    place = {"provider": target.provider, "model": target.model, "base_url": url}
+    model = target.model
+    if model is None and target.provider == "local":
+        from specclient_engine.models import DEFAULT_MODEL
+
+        model = DEFAULT_MODEL
+    place = {"provider": target.provider, "model": model, "base_url": url}
     gaps = ["energy and memory: the model does not run in this process"]
     if meters is not None:
         whole = ["energy of this process alone: the counters are the machine's"] if meters.read() else []
