@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -49,7 +50,21 @@ def with_report(value: Mapping[str, Any], report: Report | None) -> dict[str, An
 
 
 def encoded(value: Mapping[str, Any]) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    """As JSON that every reader takes: half a surrogate pair is escaped, and what is no number is null."""
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    except UnicodeEncodeError:
+        return json.dumps(_finite(value), separators=(",", ":")).encode()
+    except ValueError:
+        return encoded(_finite(value))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def event(value: Mapping[str, Any]) -> bytes:
@@ -84,6 +99,8 @@ def problem_of(error: SpecclientError) -> Problem:
             return Problem(
                 502, f"The target refused its key: {error.message}", "upstream_error", report=report
             )
+        if not 400 <= status <= 599:  # a redirect, or no status at all: nothing that a client can act upon
+            return Problem(502, error.message, "upstream_error", error.code, report=report)
         return Problem(
             status,
             error.message,

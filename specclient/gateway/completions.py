@@ -18,6 +18,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from specclient import tracing
 from specclient.core import drive
+from specclient.core.asked import fault_in_count, fault_in_messages
 from specclient.core.flow import Flow
 from specclient.economics.workload import checked
 from specclient.errors import SpecclientError
@@ -110,6 +111,12 @@ class Completions:
             raise Refused(Problem(400, "The request is not a JSON object."))
         if request.get("stream") not in (None, True, False):
             raise Refused(Problem(400, "stream is true or false.", param="stream"))
+        slips = {"n": fault_in_count("n", request.get("n"))}
+        if self._api == "chat":
+            slips["messages"] = fault_in_messages(request.get("messages"))
+        for param, said in slips.items():
+            if said is not None:
+                raise Refused(Problem(400, said, param=param))
         return request
 
     async def _body(self, receive: Receive) -> bytes:
