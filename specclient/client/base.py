@@ -89,12 +89,16 @@ class ClientBase:
         self.reload()
 
     def reload(self) -> None:
-        """Read the configuration again. Calls that are under way end as they began."""
+        """Read the configuration again. Calls that are under way end as they began.
+
+        Raises ConfigError for a configuration that is wrong; everything then stays as it was.
+        """
         source = self._config_source
         config = source if isinstance(source, Config) else load_config(source, profile=self._profile)
         first = resolve_target(config=config, **self._arguments)
-        self.tracing = self._given_tracing or tracing_of(config)
-        self.destinations = [self._destination(target, config) for target in _chain(first, config)]
+        tracing = self._given_tracing or tracing_of(config)
+        destinations = [self._destination(target, config) for target in _chain(first, config)]
+        self.tracing, self.destinations = tracing, destinations
 
     def _destination(self, target: Target, config: Config) -> Destination:
         if target.provider == "local":

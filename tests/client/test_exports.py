@@ -70,3 +70,28 @@ def test_reloading_keeps_the_connections(tmp_path: Path) -> None:
             client.reload()
             client.chat.completions.create(messages=[])
         assert [(r.json["model"], r.connection) for r in server.requests] == [("one", 0), ("two", 0)]
+
+
+WRONG = {
+    "no-toml": "[targets.a",
+    "target-gone": '[targets.b]\nprovider = "local"\n',
+    "no-key": '[targets.a]\nprovider = "vllm"\nmodel = "two"\nbase_url = "http://h"\napi_key_env = "NO"\n',
+    "fallback-gone": '[targets.a]\nprovider = "local"\nfallback = ["c"]\n',
+    "tracing": '[tracing]\nphases = "sometimes"\n[targets.a]\nprovider = "local"\n',
+}
+
+
+@pytest.mark.parametrize("text", WRONG.values(), ids=WRONG)
+def test_a_reload_that_fails_changes_nothing(tmp_path: Path, text: str) -> None:
+    with ScriptedServer() as server:
+        server.respond = lambda _: reply(completion())
+        path = tmp_path / "specclient.toml"
+        path.write_text(f'[targets.a]\nprovider = "vllm"\nbase_url = "{server.url}"\nmodel = "one"\n')
+        with specclient.Client("a", config=path) as client:
+            tracing = client.tracing
+            path.write_text('[tracing]\nphases = "none"\n' + text if "[tracing]" not in text else text)
+            with pytest.raises(specclient.ConfigError):
+                client.reload()
+            assert client.tracing is tracing
+            client.chat.completions.create(messages=[])
+        assert server.requests[0].json["model"] == "one"
