@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from specclient_providers.endpoint import Claim, Derive, Endpoint, PredictionRule
+from specclient_providers.endpoint import Claim, Conflict, Derive, Endpoint, PredictionRule
 from specclient_providers.figures import USAGE
 from specclient_providers.registry import get, provider_names
 
@@ -64,7 +64,7 @@ def _section(endpoint: Endpoint) -> Iterator[str]:
         for key, value in rule.forced.items():
             yield f"    - sent with it: `{key}` = {value}"
         if rule.conflicts:
-            yield f"    - not beside: {', '.join(f'`{item.parameter}`' for item in rule.conflicts)}"
+            yield f"    - not beside: {', '.join(_conflict(item) for item in rule.conflicts)}"
     yield f"- Prediction{', otherwise' if endpoint.prediction else ''}: {_claim(endpoint.no_prediction)}"
     yield f"- Counters: {_claim(endpoint.answer.counters)}"
     yield f"- Timings: {_claim(endpoint.answer.timings)}"
@@ -93,6 +93,11 @@ def _section(endpoint: Endpoint) -> Iterator[str]:
         yield "| --- | --- | --- |"
         yield from (f"| {figure.name} | `{figure.paths[0]}` | {figure.unit} |" for figure in beyond_usage)
         yield from (f"| {rule.name} | {_formula(rule)} | derived |" for rule in endpoint.answer.derived)
+
+
+def _conflict(conflict: Conflict) -> str:
+    target = conflict.remedy.partition(":")[2]
+    return f"`{conflict.parameter}`" + (f" (sent as `{target}`)" if target else "")
 
 
 def _scope(rule: PredictionRule) -> str:
