@@ -22,6 +22,10 @@ CONTENT_VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 OPT_IN_VARIABLE = "OTEL_SEMCONV_STABILITY_OPT_IN"
 LATEST = "gen_ai_latest_experimental"
 
+_PARENT = trace.NonRecordingSpan(trace.SpanContext(1, 1, is_remote=True))
+_PASSES_ON = trace.NoOpTracer().start_span("", trace.set_span_in_context(_PARENT)).get_span_context().is_valid
+"""Whether this version of the API does by itself what `TracingOptions.open` promises."""
+
 ContentMode = Literal["NO_CONTENT", "SPAN_ONLY", "EVENT_ONLY", "SPAN_AND_EVENT"]
 
 
@@ -64,10 +68,9 @@ class TracingOptions:
         attributes: Attributes,
         start_time: int,
     ) -> Span:
-        """A started span. Without an SDK it stands for its parent, so that a caller's trace is passed on;
-        the API does that by itself only in newer versions."""
+        """A started span. Without an SDK it stands for its parent, so that a caller's trace is passed on."""
         span = self.tracer.start_span(name, context, kind, attributes, start_time=start_time)
-        if span.get_span_context().is_valid:
+        if _PASSES_ON or span.get_span_context().is_valid:
             return span
         parent = trace.get_current_span(context).get_span_context()
         return trace.NonRecordingSpan(parent) if parent.is_valid else span
