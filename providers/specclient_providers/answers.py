@@ -233,7 +233,8 @@ class AnswerReader:
         wrong = "is not a number" if value is None else impossible(figure, value)
         if wrong:
             key = ("nonsense", figure.name)
-            self._notes[key] = f"{where} {wrong}; the endpoint's {figure.name} was not believed."
+            what = f"the endpoint's {figure.name}" if figure.name in NAMES else "it"
+            self._notes[key] = f"{where} {wrong}; {what} was not believed."
             return False
         assert value is not None
         self._found[figure.name] = (value * _SECONDS.get(figure.unit, 1.0), "server", where)

@@ -215,3 +215,12 @@ class TestTimes:
         assert reading.queue is not None
         assert reading.prefill is not None
         assert (reading.queue.seconds, reading.prefill.seconds) == (0.005, 0.04)
+
+
+def test_a_note_names_what_the_answer_has_and_no_private_name() -> None:
+    reading = read("fireworks", {"perf_metrics": {"prefill-duration": "-1", "server-processing-time": "-2"}})
+    texts = sorted(text for _, text in reading.notes)
+    assert texts == [
+        "perf_metrics.prefill-duration is negative; it was not believed.",
+        "perf_metrics.server-processing-time is negative; the endpoint's total was not believed.",
+    ]
