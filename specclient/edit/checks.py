@@ -40,12 +40,14 @@ _STANDS_FOR_TEXT = re.compile(
 )
 """A note that begins like this, in an answer shorter than the file, stands for what is missing."""
 _SHRUNK_FROM_LINES = 12
-_REPEATED_FROM_LINES = 3
+_UNRELATED_FROM_LINES = _REPEATED_FROM_LINES = 3
 _STATEMENT_LINES = 3
 _TAIL_LINES = 3
 _RESEMBLING, _RESEMBLING_SHORT = 0.55, 0.3
 """Of the characters: "port = 1" and "port = 2" share most, a file and a remark about it hardly any."""
-_PATCH = re.compile(r"^(?:@@ -\d+|<{5,7}(?: |$)|>{5,7}(?: |$)|\*\*\* (?:Begin|End|Update) )")
+_PATCH = re.compile(
+    r"^(?:@@ -\d+|<{7}(?: |$)|>{7}(?: |$)|<{5,} ?SEARCH|>{5,} ?REPLACE|\*\*\* (?:Begin|End|Update) )"
+)
 _PATCH_SUFFIXES = (".diff", ".patch", ".rej")
 _NUMBERED = re.compile(r"^\s*\d+\s*[:|.)\t]")
 _QUOTES = ("'''", '"""')
@@ -106,10 +108,10 @@ def _shrunk(original: str, text: str) -> list[EditWarning]:
     if not new:
         return [_blocking("empty", "The answer holds no text for the file.")]
     common = (Counter(old) & Counter(new)).total()
-    # In a short file, lines may well be asked to go; then what is left was all there before.
-    if len(new) < len(old) / 2 and (len(old) >= _SHRUNK_FROM_LINES or common < len(new)):
+    # A short file may well lose most of its lines, but not the one that it begins with for another.
+    if len(new) < len(old) / 2 and (len(old) >= _SHRUNK_FROM_LINES or new[0] not in old):
         return [_blocking("shrunk", f"The answer has {len(new)} lines of the file's {len(old)}.")]
-    if common < len(old) / 5 and not _resembles(old, new):
+    if len(old) >= _UNRELATED_FROM_LINES and common < len(old) / 5 and not _resembles(old, new):
         return [_blocking("unrelated", f"Only {common} of the file's {len(old)} lines are in the answer.")]
     return _cut(old, new)
 

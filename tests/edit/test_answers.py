@@ -188,6 +188,13 @@ def test_an_answer_that_stops_early_is_refused_within_a_line_and_told_at_its_end
         pytest.param("a.py", "x()\ny()\nz()\n", "x()\n", id="lines that go"),
         pytest.param("a.py", "port = 1\n", "port = 2\n", id="the only line"),
         pytest.param("a.py", "import a\n", "# Copyright 2026 Somebody.\n\nimport a\n", id="a comment on top"),
+        pytest.param(
+            "a.py",
+            "def f(a):\n    t = 0\n    for x in a:\n        t += x\n    return t\n",
+            "def f(a):\n    return sum(a)\n",
+            id="a body made simple",
+        ),
+        pytest.param("a.txt", "Hello world\n", "Bonjour le monde\n", id="a line in another language"),
         pytest.param("a.py", "a = 1\n", "a = 1\n# Note: this is slow.\n", id="a comment below"),
         pytest.param(
             "a.py", "a = 1\n", "a = 1\n\n# The function will be gone in 2.0.\n", id="another comment"
