@@ -36,7 +36,13 @@ CONFLICTS = (
 )
 
 REASONING_MODELS = ("gpt-5*", "gpt-6*", "o1*", "o3*", "o4*")
-LENGTH_RULES = (LengthRule("max_completion_tokens", REASONING_MODELS, only=True, source=LENGTH_SOURCE),)
+LENGTH_RULES = (
+    LengthRule("max_completion_tokens", REASONING_MODELS, only=True, source=LENGTH_SOURCE),
+    LengthRule(
+        "max_completion_tokens", source="openai-python 3.57.0, types/chat/completion_create_params.py"
+    ),
+)
+"""The older name is deprecated, and refused by newer models."""
 
 
 def include_usage(source: str, checked: date) -> OptIn:
