@@ -216,6 +216,7 @@ class Report(_Frozen):
     model: str | None = None
     attempts: tuple[Attempt, ...] = ()
     request_id: str | None = None
+    """The endpoint's name for the request, else the one that was sent to a server that takes one."""
     usage: Usage = Usage()
     prediction: PredictionReport = PredictionReport()
     timing: Timing = Timing()

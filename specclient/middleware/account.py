@@ -58,19 +58,20 @@ class Answer:
     def event(self, data: Mapping[str, Any]) -> Literal["answer", "reasoning"] | None:
         """Take note of one event or body; what kind of content it holds."""
         self.reader.event(data)
-        self.id = data.get("id") or self.id
-        self.model = data.get("model") or self.model
-        self.service_tier = data.get("service_tier") or self.service_tier
-        self.system_fingerprint = data.get("system_fingerprint") or self.system_fingerprint
+        for name in ("id", "model", "service_tier", "system_fingerprint"):
+            told = data.get(name)
+            if told and isinstance(told, str):
+                setattr(self, name, told)
         self.error = self.error or error_in(data) is not None
         self.has_report = self.has_report or KEY in data
         kind: Literal["answer", "reasoning"] | None = None
-        for choice in data.get("choices") or ():
+        choices = data.get("choices")
+        for choice in choices if isinstance(choices, list) else ():
             if not isinstance(choice, Mapping):
                 continue
-            reason = choice.get("finish_reason")
+            reason, index = choice.get("finish_reason"), choice.get("index")
             if reason is not None:
-                self.finish_reasons[choice.get("index") or 0] = str(reason)
+                self.finish_reasons[index if isinstance(index, int) else 0] = str(reason)
             kind = _content_of(choice) or kind
         return kind
 

@@ -264,9 +264,11 @@ class WrappedCall:
     def _settle(self, outcome: tracing.CallOutcome, error: BaseException | None) -> None:
         self.timeline.done()
         answer = self._answer
-        elapsed = self.timeline.seconds(self.timeline.ended or self.timeline.started)
-        reading = answer.reading(elapsed)
+        facts = tracing.ResponseFacts()
         try:
+            elapsed = self.timeline.seconds(self.timeline.ended or self.timeline.started)
+            reading = answer.reading(elapsed)
+            facts = answer.facts(reading)
             name = self.settings.target_name(self.known)
             answer.request_id = answer.request_id or self.trace.request_id
             report = report_on(name, self.plan, self.timeline, self._tried, answer, reading, self.streamed)
@@ -280,7 +282,7 @@ class WrappedCall:
         except Exception:
             log.warning("a call ended without a report: a fault in specclient")
             log.debug("the fault", exc_info=True)
-        self.trace.finish(self.report, answer.facts(reading), outcome, error or answer.failure)
+        self.trace.finish(self.report, facts, outcome, error or answer.failure)
 
 
 class StatusError(Exception):

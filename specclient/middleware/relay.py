@@ -179,7 +179,7 @@ def data_of(raw: bytes) -> bytes:
 def may_be_last(event: dict[str, Any]) -> bool:
     """Whether no content is expected after this event: it has a finish reason, or the usage alone."""
     choices = event.get("choices")
-    if not choices:
+    if not isinstance(choices, list) or not choices:
         return event.get("usage") is not None
     return any(isinstance(choice, dict) and choice.get("finish_reason") is not None for choice in choices)
 
