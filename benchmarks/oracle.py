@@ -170,7 +170,9 @@ def replay(
         proposer.commit(written, kept, accepted)
         outcome.thinking += process_time() - began
         outcome.passes += 1
-        outcome.seconds += cost.seconds(size + 1, cached + done)
+        seconds = cost.seconds(size + 1, cached + done)
+        cost.observe(size + 1, cached + done, seconds)  # as in serving: only row counts out of use are tried
+        outcome.seconds += seconds
         outcome.drafted += size
         outcome.accepted += accepted
         done += len(written)

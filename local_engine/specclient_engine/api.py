@@ -159,6 +159,10 @@ class CostModel(Protocol):
 
     def observe(self, rows: int, context: int, seconds: float) -> None: ...
 
+    def probe(self, rows: int) -> int | None:
+        """A row count above `rows` whose cost should be tried again, if there is one."""
+        ...
+
 
 class Tokenizer(Protocol):
     """What the engine needs of a tokenizer."""

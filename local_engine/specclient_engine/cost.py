@@ -7,13 +7,15 @@ Pure arithmetic over measured samples: who measures is the runner, who decides w
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 REFINE = 0.1
-"""Weight of a new observation in a knot's moving average."""
+"""Weight of a new observation, in a knot's moving average and in the machine's pace."""
+STALE = 64
+"""Passes without its row count after which a knot is only a belief, which the next pass replaces."""
 OUTLIER = 3.0
 """An observation this many times off the curve (a stall, a swap) moves it only as far as this."""
 
@@ -25,13 +27,20 @@ class CostCurve:
     `rows` ascending, `base_seconds` the cost of each at an empty context; between knots the curve is
     linear, before the first it is flat, beyond the last it goes on with the last slope.
     `per_context` is seconds per cached token and pass, `per_row_context` per cached token and row.
+
+    `pace` is how slow the machine is now, 1.0 at the time of measuring. A busy machine slows every pass:
+    if only the row counts in use learnt of it, the others would look cheap by comparison, and dear when
+    it is quiet again.
     """
 
     rows: list[int]
     base_seconds: list[float]
     per_context: float = 0.0
     per_row_context: float = 0.0
+    pace: float = field(init=False, default=1.0)
     _slope: float = field(init=False, default=0.0)
+    _unpaid: list[int] = field(init=False, default_factory=list)
+    """Passes since each knot was last refined; what was measured at load was never paid in serving."""
 
     def __post_init__(self) -> None:
         if not self.rows or len(self.rows) != len(self.base_seconds):
@@ -40,6 +49,7 @@ class CostCurve:
             raise ValueError("the row counts of a cost curve must ascend from 1 or more")
         if min(self.base_seconds) <= 0:
             raise ValueError("every cost of a cost curve must be positive")
+        self._unpaid = [STALE] * len(self.rows)
         self._tail()
 
     def _tail(self) -> None:
@@ -51,7 +61,7 @@ class CostCurve:
 
     def seconds(self, rows: int, context: int) -> float:
         """Estimated seconds of a pass over `rows` new tokens with `context` tokens cached."""
-        return self._base(rows) + context * (self.per_context + self.per_row_context * rows)
+        return self.pace * (self._base(rows) + context * (self.per_context + self.per_row_context * rows))
 
     def _base(self, rows: int) -> float:
         knots, costs = self.rows, self.base_seconds
@@ -65,7 +75,7 @@ class CostCurve:
         return costs[left] + share * (costs[right] - costs[left])
 
     def observe(self, rows: int, context: int, seconds: float) -> None:
-        """Refine the knots around `rows` with a measured pass (moving average of the ratio)."""
+        """Refine the pace, and the knots around `rows`, with a measured pass."""
         expected = self.seconds(rows, context)
         if seconds <= 0 or rows < 1:
             return
@@ -75,9 +85,23 @@ class CostCurve:
         span = self.rows[right] - self.rows[left]
         share = (rows - self.rows[left]) / span if span else 1.0
         for knot, weight in ((left, 1.0 - share), (right, share)):
-            self.base_seconds[knot] *= 1.0 + REFINE * weight * (ratio - 1.0)
+            stale = self._unpaid[knot] >= STALE
+            self.base_seconds[knot] *= 1.0 + (1.0 if stale else REFINE) * weight * (ratio - 1.0)
+            if not stale:  # a stale knot's error is its own, not the machine's
+                self.pace *= 1.0 + REFINE * weight * (ratio - 1.0)
+        self._unpaid = [passes + 1 for passes in self._unpaid]
+        self._unpaid[right if share >= 0.5 else left] = 0
         if right == len(self.rows) - 1:
             self._tail()
+
+    def probe(self, rows: int) -> int | None:
+        """The next row count above `rows` whose cost is only a belief; None where it was paid of late.
+
+        Costs are refined where they are paid. One that was measured in a busy moment would keep its row
+        count from ever being tried again.
+        """
+        above = bisect_right(self.rows, rows)
+        return self.rows[above] if above < len(self.rows) and self._unpaid[above] >= STALE else None
 
     @classmethod
     def from_samples(cls, samples: Iterable[tuple[int, int, float]]) -> CostCurve:
@@ -114,9 +138,9 @@ class CostCurve:
         """Plain data, as `from_dict` reads it."""
         return {
             "rows": list(self.rows),
-            "base_seconds": list(self.base_seconds),
-            "per_context": self.per_context,
-            "per_row_context": self.per_row_context,
+            "base_seconds": [self.pace * seconds for seconds in self.base_seconds],
+            "per_context": self.pace * self.per_context,
+            "per_row_context": self.pace * self.per_row_context,
         }
 
     @classmethod

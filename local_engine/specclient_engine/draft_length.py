@@ -15,6 +15,9 @@ from operator import mul
 
 from specclient_engine.api import CostModel, Draft
 
+WORTH_A_TRY = 0.7
+"""The least chance of the last token of a probe being reached and right."""
+
 
 class DraftLengthPolicy:
     """Chooses draft lengths with a cost model; holds no state of any request.
@@ -44,9 +47,22 @@ class DraftLengthPolicy:
             rate = expected / self._cost.seconds(rows + count, context)
             if rate > best:
                 best, best_count = rate, count
+        if len(requests) == 1:
+            best_count = self._with_probe(best_count, order)
         for index, _ in order[:best_count]:
             lengths[index] += 1
         return lengths
+
+    def _with_probe(self, count: int, order: Sequence[tuple[int, float]]) -> int:
+        """`count`, or a length that is worth a try because nobody knows what it costs by now.
+
+        It is likely to be right to its end, and twice the rows take at most twice as long, so a try that
+        does not pay loses little; and a cost that was tried is known for the next `STALE` passes.
+        """
+        probe = self._cost.probe(count + 1) if count else None
+        if probe is None or probe - 1 > len(order) or order[probe - 2][1] < WORTH_A_TRY:
+            return count
+        return probe - 1
 
     @staticmethod
     def _by_gain(requests: Sequence[tuple[Draft, int]], room: int) -> list[tuple[int, float]]:
