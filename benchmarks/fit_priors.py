@@ -8,6 +8,7 @@ keeps every rate that rests on enough guesses. The files at odd places are never
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -38,14 +39,15 @@ BEGINNING = {
     **{f"beginning/{step}": rate for step, rate in enumerate((0.9, 0.95, 0.97, 0.99), start=1)},
 }
 """Rates of a file's beginning behind something else: these edits have no fences and no preambles."""
-PLACE = ROOT / "local_engine" / "specclient_engine" / "proposers" / "priors.py"
+PLACE = ROOT / "local_engine" / "specclient_engine" / "proposers" / "priors.json"
 
 
 def main(
     data: Annotated[Path, typer.Option(help="Folder of the sets: NAME.jsonl each.")] = DATA,
     tokenizer: Annotated[Path | None, typer.Option(help="Folder with a tokenizer.json.")] = None,
+    out: Annotated[Path, typer.Option(help="Where to write.")] = PLACE,
 ) -> None:
-    """Write priors.py."""
+    """Write priors.json."""
     ids, label = load_tokenizer(tokenizer)
     table = AcceptanceTable({})
     acceptance.MEMORY = float("inf")
@@ -65,21 +67,16 @@ def main(
             if rate is not None:
                 rates.setdefault(f"rewrite/{KINDS.index(rule) * 8 + 2 * times}", rate)
     rates |= BEGINNING
-    lines = [
-        '"""Rates and weights to start from, fitted by `benchmarks/fit_priors.py` on half of its edits."""',
-        "",
-        "RATES: dict[str, float] = {",
-        *(f'    "{key}": {rate:.3f},' for key, rate in sorted(rates.items())),
-        "}",
-        "BLEND: dict[str, tuple[float, ...]] = {",
-        *(
-            f'    "{kind}": ({", ".join(f"{weight:.2f}" for weight in weights)}),'
-            for kind, weights in sorted(learnt["blend"].items())
-        ),
-        "}",
-        "",
-    ]
-    PLACE.write_text("\n".join(lines), encoding="utf-8")
+    origin = (
+        f"benchmarks/fit_priors.py on the files at even places of {' and '.join(SETS)}, {ROUNDS} rounds, in "
+        f"tokens of {label}; rates of rules and of beginnings are set by hand: these files have too few"
+    )
+    fitted = {
+        "origin": origin,
+        "rates": {key: round(rate, 3) for key, rate in sorted(rates.items())},
+        "blend": {kind: [round(w, 2) for w in weights] for kind, weights in sorted(learnt["blend"].items())},
+    }
+    out.write_text(json.dumps(fitted, indent=1) + "\n", encoding="utf-8")
     say(f"wrote {len(rates)} rates")
 
 

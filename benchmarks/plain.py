@@ -2,6 +2,7 @@
 
     python -m benchmarks.plain                                  both small models
     python -m benchmarks.plain --model DIR --tokens 128         another one
+    python -m benchmarks.plain --chart plain.html               with a bar chart
 
 Every contender continues the same prompt greedily. They take turns in every round, and the best round
 of each counts, so that a slow minute of the machine does not decide. Figures are decode tokens per
@@ -20,6 +21,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.charts import bars
 from benchmarks.common import machine, say
 from benchmarks.rivals import Run, Transformers
 from specclient_engine import Engine, GenerationRequest
@@ -96,10 +98,16 @@ def main(
     kinds: Annotated[str, typer.Option(help="Our kinds of number, by commas.")] = ",".join(KINDS),
     tokens: Annotated[int, typer.Option(help="Tokens to decode.")] = 64,
     rounds: Annotated[int, typer.Option(help="Turns each contender takes.")] = 3,
+    chart: Annotated[Path | None, typer.Option(help="Write a bar chart (HTML) here.")] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON instead of the tables.")] = False,
 ) -> None:
     names = model or ["smollm2-135m", DEFAULT_MODEL]
     results = {name: race(name, kinds.split(","), tokens, rounds) for name in names}
+    if chart is not None:
+        speeds = {
+            f"{model}: {name}": rate(run) for model, best in results.items() for name, run in best.items()
+        }
+        bars(speeds, chart, title="Plain decoding: tokens per second", axis="tokens per second")
     if json_:
         print(json.dumps(as_json(results), indent=2))
         return

@@ -24,6 +24,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.charts import bars
 from benchmarks.common import DATA, Edit, load_edits, machine, say, spread
 from benchmarks.rivals import Run, Transformers, llama_cpp, run_llama_cpp, run_vllm, vllm
 from specclient.edit.prompt import messages
@@ -86,8 +87,9 @@ def ours(engine: Engine, jobs: Sequence[Job]) -> list[Contender]:
 
 
 def kind_of(engine: Engine) -> str:
-    """What the weights are multiplied as; the plain path keeps torch's own name."""
-    return str(getattr(engine.runner, "kind", "unknown"))
+    """What the weights are multiplied as."""
+    runner: Any = engine.runner
+    return str(getattr(runner, "kind", None) or str(runner.model.dtype).removeprefix("torch."))
 
 
 def _our_run(engine: Engine, job: Job, contender: Contender, *, speculate: bool) -> None:
@@ -203,32 +205,13 @@ def main(
                 run_vllm(at, jobs[0].prompt, 8)
                 contenders.append(measure(f"vLLM, n-gram {draft}", jobs, partial(_served, run_vllm, at)))
     if chart is not None:
-        draw(contenders, chart)
+        speeds = {contender.name: contender.tokens_per_second for contender in contenders}
+        bars(speeds, chart, title="Regenerating files: decode tokens per second", axis="tokens per second")
     if json_:
         print(json.dumps(as_json(contenders, jobs, dtype), indent=2))
     else:
         show(contenders, reference)
         say(json.dumps(machine()))
-
-
-def draw(contenders: Sequence[Contender], path: Path) -> None:
-    import plotly.graph_objects as go
-
-    ordered = sorted(contenders, key=lambda c: c.tokens_per_second)
-    figure = go.Figure(
-        go.Bar(
-            x=[c.tokens_per_second for c in ordered],
-            y=[c.name for c in ordered],
-            orientation="h",
-            text=[f"{c.tokens_per_second:.0f}" for c in ordered],
-        )
-    )
-    figure.update_layout(
-        title="Regenerating files: decode tokens per second",
-        xaxis_title="tokens per second",
-        template="simple_white",
-    )
-    figure.write_html(path, include_plotlyjs=True)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from typing import Any
 
 from specclient_engine.proposers.blend import Blend
 from specclient_engine.proposers.memory import Memory
-from specclient_engine.proposers.priors import BLEND, RATES
+from specclient_engine.proposers.priors import shipped
 
 Key = tuple[str | int, ...]
 
@@ -47,7 +47,7 @@ class AcceptanceTable:
     def __init__(self, priors: Mapping[Key, float] | None = None, blend: Blend | None = None) -> None:
         self._priors = _shipped_rates() if priors is None else dict(priors)
         self._counts: dict[Key, list[float]] = {}
-        self.blend = Blend(BLEND) if blend is None else blend
+        self.blend = Blend(shipped()[1]) if blend is None else blend
         self.memory = Memory()
 
     def rate(self, key: Key) -> float:
@@ -97,7 +97,7 @@ class AcceptanceTable:
 
 @cache
 def _shipped_rates() -> Mapping[Key, float]:
-    return {parse_key(name): rate for name, rate in RATES.items()}
+    return {parse_key(name): rate for name, rate in shipped()[0].items()}
 
 
 def parse_key(name: str) -> Key:
