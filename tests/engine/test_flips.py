@@ -1,4 +1,4 @@
-"""`benchmarks/regenerate.py` counts outputs that differ in bfloat16, and takes them for a fault in other kinds."""
+"""`benchmarks.regenerate` counts outputs that differ in bfloat16; in other kinds one is a fault."""
 
 from __future__ import annotations
 
