@@ -29,6 +29,8 @@ log = logging.getLogger("specclient.middleware")
 
 Steps = Generator[Step | Local, Any, Any]
 
+_BEGINNING = 200
+"""Bytes of a body in which an error that some servers put into a 200 shows itself."""
 _RECODED = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
 
@@ -66,7 +68,10 @@ def _answer(call: WrappedCall, request: Any, family: Family, *, is_async: bool) 
             raw = is_raw(response, told)
             if response.status_code < 300:
                 kind = told.get("content-type", "")
-                return (yield from _body(call, response, kind, family, raw=raw, is_async=is_async))
+                made = yield from _body(call, response, kind, family, raw=raw, is_async=is_async)
+                if made is None:
+                    continue
+                return made
             if call.may_downgrade:
                 body = yield Read(response, raw)
                 if call.downgraded(response.status_code, body):
@@ -80,10 +85,13 @@ def _answer(call: WrappedCall, request: Any, family: Family, *, is_async: bool) 
 
 
 def _body(call: WrappedCall, response: Any, kind: str, family: Family, *, raw: bool, is_async: bool) -> Steps:
+    """The response for the SDK; None for a 200 that holds a refusal, so that the request goes again."""
     # A response that has begun to be decoded cannot be given another body, so those are made anew.
     plain = kind.startswith("application/json") or not (call.streamed or kind.startswith("text/event-stream"))
     if plain:
         content = yield Read(response, raw)
+        if b'"error"' in content[:_BEGINNING] and call.may_downgrade and call.downgraded(400, content):
+            return None
         made = with_body(response, call.plain(content), family, raw=raw, is_async=is_async)
         made.extensions[KEY] = call.report
         return made

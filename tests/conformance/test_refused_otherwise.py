@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import specclient
 from tests import server as scripted
+from tests.conformance.all_doors import DOORS
 from tests.doors import AsyncDoor, SyncDoor
+from tests.providers.fixtures import ANSWER, Case
 from tests.server import ScriptedServer
 
 REFUSED: dict[str, dict[str, Any]] = {
@@ -44,6 +47,21 @@ def test_a_refusal_inside_a_200_is_asked_again_once(
     assert ["prediction" in request.json for request in server.requests] == [True, False]
     assert report.prediction.outcome == "withheld"
     assert [reason.code for reason in report.prediction.reasons] == ["refused_live"]
+
+
+@pytest.mark.parametrize("way", DOORS)
+@pytest.mark.parametrize("refused", REFUSED.values(), ids=REFUSED)
+def test_through_every_door(
+    server: ScriptedServer, tmp_path: Path, way: str, refused: dict[str, Any]
+) -> None:
+    server.play(scripted.reply({"error": refused}), scripted.reply(scripted.completion(ANSWER)))
+    door = DOORS[way](server, tmp_path)
+    try:
+        seen = door.ask(Case("fireworks", "m", "refused", {}, b"", "application/json"))
+    finally:
+        door.close()
+    assert ["prediction" in request.json for request in server.requests] == [True, False]
+    assert (seen.text, seen.report.prediction.outcome) == (ANSWER, "withheld")
 
 
 def test_another_error_inside_a_200_is_the_callers(client: SyncDoor, server: ScriptedServer) -> None:
