@@ -7,6 +7,7 @@ import logging
 import random
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from specclient.core.plan import Plan
@@ -59,7 +60,7 @@ class Economist:
         self._chance = chance
         self._clock = clock
         if options.max_money_per_second is not None and not {"output", "rejected"} & prices.keys():
-            log.warning("max_money_per_second of %s has no effect without prices.output", target)
+            _warn_of_no_price(target)
 
     @classmethod
     def of(cls, target: Target) -> Economist:
@@ -199,6 +200,12 @@ class Economist:
 
     def _key(self, model: str | None, who: str, workload: str | None) -> str:
         return json.dumps([self._target, model, self.workload(workload), who], ensure_ascii=False)
+
+
+@lru_cache(maxsize=1024)
+def _warn_of_no_price(target: str) -> None:
+    """Once a target: some doors make its economist anew for every call."""
+    log.warning("max_money_per_second of %s has no effect without prices.output", target)
 
 
 def _arm(report: Report, decision: Decision | None) -> Arm | None:
