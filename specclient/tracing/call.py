@@ -23,6 +23,7 @@ from specclient._version import __version__
 from specclient.core.timeline import Timeline
 from specclient.report import Report
 from specclient.tracing import interop, names, propagation, spans
+from specclient.tracing.ended import Ended
 from specclient.tracing.finaliser import CallOutcome, end_span
 from specclient.tracing.metrics import record
 from specclient.tracing.options import DEFAULT_OPTIONS, TracingOptions
@@ -209,7 +210,7 @@ class Call:
         recording, metered = self.span.is_recording(), self.options.instruments.active
         if not recording and not metered:
             return
-        ended = spans.Ended(self, report, facts, outcome, error)
+        ended = Ended(self, report, facts, outcome, error)
         if recording:
             spans.describe(ended)
         if metered:
