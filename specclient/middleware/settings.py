@@ -67,7 +67,7 @@ class Settings:
         self.learned = learned
         self.max_retries = max_retries
         self.strict = options.strict
-        self._economists: dict[str, Economist] = {}
+        self._economists: dict[Known, Economist] = {}
         # As text, because facts are looked up by what determines them.
         self._overrides = (
             json.dumps(options.overrides, sort_keys=True, default=str) if options.overrides else ""
@@ -180,16 +180,16 @@ class Settings:
     def _economist(self, known: Known) -> Economist:
         """The one of the configured target, else of the endpoint that the request goes to."""
         options = self.options
-        name = known.facts.url if options.target is None else Economist.name_of(options.target)
-        if name not in self._economists:
+        if known not in self._economists:
             tags = {} if options.target is None else options.target.tags
-            self._economists[name] = Economist(
+            name = known.facts.url if options.target is None else Economist.name_of(options.target)
+            self._economists[known] = Economist(
                 name,
                 options.economics or EconomicsOptions(),
                 options.prices or {},
                 workload=tags.get("workload"),
             )
-        return self._economists[name]
+        return self._economists[known]
 
     def _known(self, address: Address, model: str | None) -> Known:
         options = self.options
