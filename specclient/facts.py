@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from specclient.config.keys import without_password
+from specclient.config.masking import without_password
 from specclient_providers import EndpointFacts, resolve
 from specclient_providers.endpoint import Claim, Derive, Figure
 

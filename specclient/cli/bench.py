@@ -161,7 +161,7 @@ def _about(
     from datetime import UTC, datetime
 
     from specclient.bench.store import fingerprint
-    from specclient.config.keys import without_password
+    from specclient.config.masking import without_password
 
     url = without_password(target.base_url) if target.base_url else None
     model = target.model

@@ -34,7 +34,7 @@ def probe(
     """
     import httpx
 
-    from specclient.config.keys import without_password
+    from specclient.config.masking import without_password
     from specclient_providers.detection import detect
 
     address = _root(url)

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
+from specclient.config.masking import masked
 from specclient.economics import EconomicsOptions
 from specclient.errors import ConfigError
 
@@ -252,8 +253,6 @@ class Target:
 
     def shown(self) -> dict[str, tuple[str, str]]:
         """Field -> (value as text, origin), secrets masked: what `specclient config show` prints."""
-        from specclient.config.keys import masked
-
         return {
             name: (masked(name, getattr(self, name)), self.origins.get(name, "default")) for name in FIELDS
         }

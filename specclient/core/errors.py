@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
+from specclient.config.masking import MASK
 from specclient.core.http import Send, safe_request
 from specclient.core.retry import retry_after
 from specclient.errors import APIError, APIStatusError, status_error
 
-MASK = "**********"
 _SHOWN = 500
 _CUT_FROM = 12
 _TEXT_SCRUBBED_FROM = 24

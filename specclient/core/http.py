@@ -21,6 +21,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urljoin, urlsplit, urlunsp
 import httpcore
 
 from specclient._version import __version__
+from specclient.config.masking import MASK
 from specclient.core.wire import LimitReached, Wire
 from specclient.errors import APIConnectionError, APITimeoutError, ConfigError
 
@@ -33,7 +34,6 @@ DEFAULT_HEADERS = {
     "user-agent": f"specclient/{__version__}",
 }
 _UNSENDABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
-_MASK = "**********"
 _SECRET_HEADERS = frozenset({"authorization", "api-key", "x-api-key", "cookie", "proxy-authorization"})
 
 
@@ -118,10 +118,10 @@ def safe_request(send: Send) -> Any:
     """The request as an httpx one, for error attributes; what could be a secret is masked."""
     import httpx
 
-    headers = {k: (_MASK if k.lower() in _SECRET_HEADERS else v) for k, v in send.headers.items()}
+    headers = {k: (MASK if k.lower() in _SECRET_HEADERS else v) for k, v in send.headers.items()}
     parts = urlsplit(send.url)
     pairs = [
-        (k, v if k == "api-version" else _MASK) for k, v in parse_qsl(parts.query, keep_blank_values=True)
+        (k, v if k == "api-version" else MASK) for k, v in parse_qsl(parts.query, keep_blank_values=True)
     ]
     url = urlunsplit(parts._replace(netloc=send.host, query=urlencode(pairs, safe="*")))
     return httpx.Request(send.method, url, headers=headers)

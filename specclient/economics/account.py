@@ -17,6 +17,7 @@ from specclient.economics.gate import ENOUGH, Decision, decide, draw
 from specclient.economics.options import EconomicsOptions
 from specclient.economics.prices import money_added
 from specclient.economics.state import Arm, Store
+from specclient.economics.stores import store_for
 from specclient.prediction import Prediction
 from specclient.report import Economics, Estimate, Report
 
@@ -56,7 +57,7 @@ class Economist:
         self._target = target
         self._prices = prices
         self._workload = workload
-        self._store = store or state.store_for(options.state)
+        self._store = store or store_for(options.state)
         self._chance = chance
         self._clock = clock
         if options.max_money_per_second is not None and not {"output", "rejected"} & prices.keys():

@@ -59,24 +59,6 @@ def faded(evidence: Evidence, now: float, half_life_days: float) -> Evidence:
     return evidence.faded(now, half_life=half_life_days * DAY)
 
 
-_stores: dict[str | None, Store] = {}
-_stores_lock = threading.Lock()
-
-
-def store_for(state: str | None) -> Store:
-    """The store of a file (None: of this process); all targets that name it share it."""
-    with _stores_lock:
-        if state not in _stores:
-            _stores[state] = MemoryStore() if state is None else _file_store(state)
-        return _stores[state]
-
-
-def _file_store(path: str) -> Store:
-    from specclient.economics.file_store import FileStore  # SQLite is loaded for those who use it
-
-    return FileStore(path)
-
-
 def now() -> float:
     """Seconds since the epoch: evidence outlives processes, so it cannot be on a monotonic clock."""
     return time.time()

@@ -14,7 +14,8 @@ import pytest
 
 from specclient.economics.evidence import Evidence
 from specclient.economics.file_store import FileStore
-from specclient.economics.state import MemoryStore, Store, store_for
+from specclient.economics.state import MemoryStore, Store
+from specclient.economics.stores import store_for
 
 NOW = 1.8e9
 

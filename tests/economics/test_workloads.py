@@ -15,7 +15,7 @@ from server import ScriptedServer, completion, reply
 from test_client_gate import USAGE, sent
 
 import specclient
-from specclient.economics.state import _stores
+from specclient.economics.stores import _stores
 from tests.doors import MESSAGES, AsyncDoor, SyncDoor
 
 KNOWN = "known text " * 30

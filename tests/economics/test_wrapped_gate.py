@@ -13,7 +13,7 @@ from test_client_gate import USAGE, sent
 
 import specclient
 from specclient.economics import EconomicsOptions
-from specclient.economics.state import _stores
+from specclient.economics.stores import _stores
 
 KNOWN = "known text " * 30
 
