@@ -14,7 +14,7 @@ from fused_models import FAMILIES, SIZES, save, save_model
 from transformers import LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
 
 from specclient_engine.errors import NotEnoughMemory, UnsupportedRequest
-from specclient_engine.runner import choice
+from specclient_engine.runner import choice, threads
 from specclient_engine.runner.base import Chunk
 from specclient_engine.runner.fused import FusedRunner, load_fused
 from specclient_engine.runner.fused_aten import AtenRunner
@@ -187,6 +187,35 @@ def test_the_compiled_kernels_keep_rows_apart_in_bfloat16_too(tmp_path: Path) ->
     runner.forward([Chunk(slot, 0, ids[:90], 90)])
     for start, end in ((90, 91), (91, 107), (107, 108), (108, 200)):
         assert torch.equal(runner.forward([Chunk(slot, start, ids[start:end])]), want[start:end])
+
+
+def test_threads_are_chosen_by_measuring_and_change_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a machine that is said to have eight; each count's time is made up."""
+    save_model("qwen2", tmp_path)
+    runner = native(tmp_path, "float32")
+    assert isinstance(runner, NativeRunner)
+    ids = some_ids(120)
+    want = whole(runner, ids)
+    assert threads.choose_threads(runner) == runner.threads == 1, "one or two are not worth a measurement"
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
+    runner = native(tmp_path, "float32")
+    assert isinstance(runner, NativeRunner)
+    for count in (8, 4, 2, 3, 1):
+        runner.threads = count
+        assert torch.equal(whole(runner, ids), want)
+    for quickest in (8, 4, 2):
+        runner.threads = 8
+        monkeypatch.setattr(threads, "_seconds", lambda _, __, count, best=quickest: 1.0 + (count != best))
+        assert threads.choose_threads(runner) == runner.threads == quickest
+    runner.threads = 8
+    monkeypatch.setattr(threads, "_seconds", lambda _, __, count: 0.96 if count < 8 else 1.0)
+    assert threads.choose_threads(runner) == 8, "a small difference is noise"
+    monkeypatch.undo()
+    runner.threads = 8
+    assert threads.choose_threads(runner) in (8, 4, 2)
+    assert torch.equal(whole(runner, ids), want)
 
 
 def test_memory_does_not_grow_while_serving(load: Load, tmp_path: Path) -> None:

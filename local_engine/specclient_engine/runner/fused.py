@@ -154,6 +154,7 @@ def load_fused(
     from .fused_aten import AtenRunner
     from .fused_native import NativeRunner, kernels_fit
     from .native_build import native_library
+    from .threads import choose_threads
 
     shape = read_shape(folder)
     if isinstance(shape, str):
@@ -174,5 +175,7 @@ def load_fused(
     kernels = "compiled kernels" if choice.native else f"torch operators ({found})"
     _log.info("%s runs as %s in %s.", folder.name, choice.kind, kernels)
     if library is not None and choice.native:
-        return NativeRunner(library, folder, shape, choice.kind, max_context, progress)
+        native = NativeRunner(library, folder, shape, choice.kind, max_context, progress)
+        _log.info("%s is computed by %d threads.", folder.name, choose_threads(native))
+        return native
     return AtenRunner(folder, shape, choice.kind, place, max_context, progress)

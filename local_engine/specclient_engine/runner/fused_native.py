@@ -104,7 +104,8 @@ class NativeRunner(FusedRunner):
     """The kernels of `kernels/pass.c` over weights in strips. Rows never depend on the rows beside them.
 
     `kind` is "float32", "bfloat16" or "int8". The residual stream, the norms and the softmax are float32
-    in all of them; int8 keeps its cache in bfloat16 where the processor multiplies that.
+    in all of them; int8 keeps its cache in bfloat16 where the processor multiplies that. `threads` compute a
+    pass: at first as many as torch may use, and never more.
     """
 
     def __init__(
@@ -151,7 +152,7 @@ class NativeRunner(FusedRunner):
                 self._fill(layers[index], layer)
                 if progress is not None:
                     progress(Progress("load", folder.name, index + 1, shape.layers, "tensors"))
-        self._threads = torch.get_num_threads()
+        self.threads = torch.get_num_threads()
         self._make_workspace()
         self._measure_room()
 
@@ -204,7 +205,7 @@ class NativeRunner(FusedRunner):
             **{name: self._buffer(PASS_ROWS * bytes_) for name, bytes_ in widths.items()}
         )
         self._stages = self._buffer(self._library.stage_bytes(self.shape.layers))
-        self._private = self._buffer(self._threads * self._library.private_bytes(ctypes.byref(model)))
+        self._private = self._buffer(self.threads * self._library.private_bytes(ctypes.byref(model)))
 
     def _buffer(self, count: int) -> int:
         return self._keep(self._pages.take(count))
@@ -227,7 +228,7 @@ class NativeRunner(FusedRunner):
             rows=len(rows.tokens),
             n_wanted=len(rows.wanted),
             n_spans=len(rows.spans),
-            threads=self._threads,
+            threads=self.threads,
         )
         self._library.forward(
             ctypes.byref(self._model),
