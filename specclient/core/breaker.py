@@ -32,7 +32,7 @@ class Breaker:
         self._threshold = threshold
         self._seconds = seconds
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # the end of a dropped call may come at any allocation
         self._failures = 0
         self._opened = 0.0
         self._probe: float | None = None

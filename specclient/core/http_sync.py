@@ -5,7 +5,8 @@ from __future__ import annotations
 import socket
 import ssl
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, cast
 
 import httpcore
@@ -22,6 +23,7 @@ from specclient.core.http import (
     response_headers,
     translated,
 )
+from specclient.core.pool_calls import POOL_CALLS
 from specclient.core.pools import Pools, Shard
 from specclient.core.wire import Wire
 
@@ -142,8 +144,22 @@ def _pool(**options: Any) -> httpcore.ConnectionPool:
 
 
 def _close(pools: Pools) -> None:
-    for pool in pools.take():
-        pool.close()
+    with POOL_CALLS:
+        for pool in pools.take():
+            pool.close()
+
+
+def _give_back(held: tuple[httpcore.Response, Iterator[bytes], Pools, Shard]) -> None:
+    """Close a response. Its blocks are held until then: collected before, they would do so by themselves."""
+    response, _, pools, shard = held
+    try:
+        response.close()
+    finally:
+        pools.release(shard)
+
+
+def _drop(*held: Any) -> None:
+    POOL_CALLS.dropped(partial(_give_back, held))
 
 
 class HttpTransport:
@@ -151,7 +167,7 @@ class HttpTransport:
 
     def __init__(self, connect: Connect) -> None:
         self._pools = Pools(connect, _pool)
-        weakref.finalize(self, _close, self._pools)
+        weakref.finalize(self, POOL_CALLS.dropped, partial(_close, self._pools))
 
     def open(self, send: Send, wire: Wire) -> HttpExchange:
         """Send the request and wait for the response's headers, whatever the status."""
@@ -169,15 +185,16 @@ class HttpTransport:
         return exchange
 
     def _open(self, send: Send, wire: Wire) -> HttpExchange:
-        shard, gone = self._pools.acquire(send.url)
-        try:
-            for pool in gone:
-                pool.close()
-            response = shard.pool.handle_request(core_request(send, wire))
-        except BaseException:
-            self._pools.release(shard)
-            raise
-        return HttpExchange(response, send, wire, self._pools, shard)
+        with POOL_CALLS:
+            shard, gone = self._pools.acquire(send.url)
+            try:
+                for pool in gone:
+                    pool.close()
+                response = shard.pool.handle_request(core_request(send, wire))
+            except BaseException:
+                self._pools.release(shard)
+                raise
+            return HttpExchange(response, send, wire, self._pools, shard)
 
     def close(self) -> None:
         _close(self._pools)
@@ -194,10 +211,9 @@ class HttpExchange:
         self.send = send
         self.wire = wire
         self.stats: Any = None
-        self._response = response
-        self._pools = pools
-        self._shard: Shard | None = shard
         self._blocks = iter(cast(Iterable[bytes], response.stream))
+        self._dropped = weakref.finalize(self, _drop, response, self._blocks, pools, shard)
+        self._dropped.atexit = False
         stream = response.extensions.get("network_stream")
         self._stream = stream if isinstance(stream, _Stream) else None
         self._body: Body | None = None
@@ -216,7 +232,8 @@ class HttpExchange:
         try:
             block = None if stream is None else stream.content(self.wire)
             if block is None:
-                block = next(self._blocks, None)
+                with POOL_CALLS:
+                    block = next(self._blocks, None)
                 if stream is not None:
                     stream.parsing = False
         except FAULTS as error:
@@ -230,30 +247,28 @@ class HttpExchange:
         body = ErrorBody(self.headers, self.wire)
         self.wire.finished()  # the status is known: its reason is not waited for long
         try:
-            for block in self._blocks:
-                body.feed(block)
-                if body.full:
-                    break
+            with POOL_CALLS:
+                for block in self._blocks:
+                    body.feed(block)
+                    if body.full:
+                        break
         except FAULTS:
             pass  # what came of the reason will do
         return body.text()
 
     def drain(self) -> None:
-        self.wire.drain()
-        left = DRAIN_BYTES
-        try:
-            for block in self._blocks:
-                left -= len(block)
-                if left < 0:
-                    break
-        except FAULTS:
-            pass  # the answer is complete; only this connection is lost
+        if not POOL_CALLS.busy:
+            self.wire.drain()
+            left = DRAIN_BYTES
+            try:
+                with POOL_CALLS:
+                    for block in self._blocks:
+                        left -= len(block)
+                        if left < 0:
+                            break
+            except FAULTS:
+                pass  # the answer is complete; only this connection is lost
         self.close()
 
     def close(self) -> None:
-        shard, self._shard = self._shard, None
-        if shard is not None:
-            try:
-                self._response.close()
-            finally:
-                self._pools.release(shard)
+        self._dropped()

@@ -34,7 +34,7 @@ class Learned:
         self._ttl = ttl
         self._limit = limit
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # the end of a dropped call may come at any allocation
         self._refusals: dict[tuple[str, str, str], Refusal] = {}
 
     def remember(self, url: str, model: str | None, reason: Reason, *, key: str = "prediction") -> None:

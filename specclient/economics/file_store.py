@@ -30,7 +30,7 @@ class FileStore:
         self._patience = patience
         self._local = threading.local()
         self._instead: MemoryStore | None = None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # the end of a dropped call may come at any allocation
 
     def read(self, key: Key, now: float, half_life_days: float) -> dict[Arm, Evidence]:
         if self._instead is None:

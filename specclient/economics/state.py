@@ -37,7 +37,7 @@ class MemoryStore:
     def __init__(self, limit: int = 4096) -> None:
         self._limit = limit
         self._known: dict[tuple[Key, Arm], Evidence] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # the end of a dropped call may come at any allocation
 
     def read(self, key: Key, now: float, half_life_days: float) -> dict[Arm, Evidence]:
         with self._lock:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from typing import Any, Protocol
 
+from specclient.core.pool_calls import POOL_CALLS
 from specclient.middleware.drain import adrain, can_drain, drain
 
 
@@ -34,8 +37,23 @@ class _Watched:
         self._closed = False
 
 
+def _close_both(held: tuple[Any, Callable[[], Any]]) -> None:
+    """The blocks are held until here: collected before, they would close their response by themselves."""
+    _, close = held
+    close()
+
+
+def _drop(*held: Any) -> None:
+    POOL_CALLS.dropped(partial(_close_both, held))
+
+
 class SyncBody(_Watched):
     """The blocks of a response, seen by a watch on their way."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._dropped = weakref.finalize(self, _drop, self._blocks, self._close)
+        self._dropped.atexit = False
 
     def __iter__(self) -> Iterator[bytes]:
         return self
@@ -44,12 +62,14 @@ class SyncBody(_Watched):
         while not self._ended:
             if self._watch.drained and can_drain(self._extensions):
                 self._ended = True
-                rest = drain(self._blocks, self._extensions)
+                with POOL_CALLS:
+                    rest = drain(self._blocks, self._extensions)
                 if out := self._watch.feed(rest) + self._watch.end():
                     return out
                 break
             try:
-                block = next(self._blocks, None)
+                with POOL_CALLS:
+                    block = next(self._blocks, None)
             except BaseException as error:
                 self._ended = True
                 self._watch.failed(error)
@@ -68,11 +88,16 @@ class SyncBody(_Watched):
             return
         self._closed = True
         self._watch.closed()
-        try:
-            if self._watch.drained and not self._ended:
-                drain(self._blocks, self._extensions)
-        finally:
-            self._close()
+        if POOL_CALLS.busy:
+            self._dropped()
+            return
+        self._dropped.detach()
+        with POOL_CALLS:
+            try:
+                if self._watch.drained and not self._ended:
+                    drain(self._blocks, self._extensions)
+            finally:
+                self._close()
 
 
 class AsyncBody(_Watched):

@@ -7,6 +7,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
+from specclient.core.pool_calls import POOL_CALLS
+
 
 def plain_headers(headers: Any) -> dict[str, str]:
     """Headers of either family by lower-case name: each look-up in theirs walks over all of them."""
@@ -29,7 +31,7 @@ class Send:
     scope: AbstractContextManager[None]
 
     def run(self, transport: Any) -> Any:
-        with self.scope:
+        with self.scope, POOL_CALLS:
             return transport.handle_request(self.request)
 
     async def arun(self, transport: Any) -> Any:
@@ -49,12 +51,13 @@ class Read:
 
     def run(self, _transport: Any) -> bytes:
         response = self.response
-        try:
-            if not self.raw:
-                return response.read()  # type: ignore[no-any-return]  # a Response of either family
-            return b"".join(response.stream)
-        finally:
-            response.stream.close()
+        with POOL_CALLS:
+            try:
+                if not self.raw:
+                    return response.read()  # type: ignore[no-any-return]  # a Response of either family
+                return b"".join(response.stream)
+            finally:
+                response.stream.close()
 
     async def arun(self, _transport: Any) -> bytes:
         response = self.response

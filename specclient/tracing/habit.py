@@ -43,7 +43,7 @@ class Habits:
     def __init__(self, limit: int = 1024) -> None:
         self._limit = limit
         self._known: OrderedDict[Key, _Habit] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # the end of a dropped call may come at any allocation
 
     def observe(self, key: Key, rate: float) -> float | None:
         """Learn one acceptance rate; the habitual rate if this one fell far below it, else None.
