@@ -9,6 +9,9 @@ import threading
 from collections.abc import Callable
 from dataclasses import astuple
 from pathlib import Path
+from typing import Any
+
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 
 from specclient.economics.evidence import Evidence
 from specclient.economics.state import Arm, Key, MemoryStore, faded
@@ -52,20 +55,38 @@ class FileStore:
         self, key: Key, arm: Arm, change: Callable[[Evidence], Evidence], now: float, half_life_days: float
     ) -> None:
         if self._instead is None:
+            # Threads wait for each other here, where the file would send one away.
+            if not self._lock.acquire(timeout=self._patience):
+                return
             try:
-                self._update(key, arm, change, now, half_life_days)
+                self._update_patiently(key, arm, change, now, half_life_days)
                 return
             except (sqlite3.Error, OSError) as error:
                 if _busy(error):
                     return
                 self._give_up(error)
+            finally:
+                self._lock.release()
         assert self._instead is not None
         self._instead.add(key, arm, change, now, half_life_days)
+
+    def _update_patiently(self, *change: Any) -> None:
+        """Opening the file does not wait for another process by itself, as updating it does."""
+        for attempt in Retrying(
+            retry=retry_if_exception(_busy),
+            stop=stop_after_delay(self._patience),
+            wait=wait_random(0.001, 0.02),
+            reraise=True,
+        ):
+            with attempt:
+                self._update(*change)
 
     def _update(
         self, key: Key, arm: Arm, change: Callable[[Evidence], Evidence], now: float, half_life_days: float
     ) -> None:
         connection = self._connection()
+        if connection.in_transaction:  # the end of a dropped call, in the middle of another's: it is missed
+            return
         # Two processes must not read the same sums and both add to them.
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -105,7 +126,7 @@ class FileStore:
             self._local.connection = None
 
 
-def _busy(error: Exception) -> bool:
+def _busy(error: BaseException) -> bool:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest tells kinds of each apart
     return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 

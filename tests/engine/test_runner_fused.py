@@ -224,12 +224,16 @@ def test_memory_does_not_grow_while_serving(load: Load, tmp_path: Path) -> None:
     runner = load(tmp_path, "float32")
     slot = runner.allocate(2048)
     ids = some_ids(2000)
-    runner.forward([Chunk(slot, 0, ids, 1990)])
-    before = resident_bytes()
-    for _ in range(20):
-        runner.forward([Chunk(slot, 0, ids, 1990)])
-        runner.forward([Chunk(slot, 1990, ids[-10:])])
-    assert resident_bytes() - before < 8 << 20
+
+    def growth() -> int:
+        before = resident_bytes()
+        for _ in range(10):
+            runner.forward([Chunk(slot, 0, ids, 1990)])
+            runner.forward([Chunk(slot, 1990, ids[-10:])])
+        return resident_bytes() - before
+
+    # What grows does so every time; the process may take memory of its own at any one of them.
+    assert min(growth() for _ in range(4)) < 4 << 20
 
 
 def resident_bytes() -> int:
