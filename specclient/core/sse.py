@@ -59,7 +59,7 @@ class SSEReader:
             return [("", block[6:-2])]
         if self._start and not (block := self._without_bom(block)):
             return []
-        if self._after_cr:
+        if self._after_cr and block:
             self._after_cr = False
             if block[:1] == b"\n":
                 block = block[1:]

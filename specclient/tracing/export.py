@@ -31,7 +31,7 @@ class JsonlSpanExporter(SpanExporter):
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # the end of a dropped call may come at any allocation
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Write one line. A file that cannot be written is a failed export, as the SDK expects."""

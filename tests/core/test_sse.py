@@ -87,6 +87,10 @@ lines = st.sampled_from(
 )
 
 
+def test_an_empty_block_between_cr_and_lf_is_nothing() -> None:
+    assert read(b"data: a\r", b"", b"\ndata: b\r\n\r\n") == [("", b"a\nb")]
+
+
 @settings(deadline=None)
 @given(
     st.lists(st.tuples(lines, st.sampled_from([b"\n", b"\r\n", b"\r"])), max_size=30),
