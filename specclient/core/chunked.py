@@ -23,7 +23,7 @@ _HEAD, _BODY, _PASS = range(3)
 class ChunkJoiner:
     """The bytes of one response, read by read. `reset` before the next one on the same connection."""
 
-    __slots__ = ("_data_end", "_held", "_left", "_state")
+    __slots__ = ("_data_end", "_held", "_left", "_state", "parsing", "rest")
 
     def __init__(self) -> None:
         self.reset()
@@ -34,12 +34,19 @@ class ChunkJoiner:
         self._held = b""
         self._left = 0
         self._data_end = False  # the CRLF behind a chunk's data is still to come
+        self.parsing = False
+        """The parser below holds content that it has not given yet."""
+        self.rest: bytes | None = None
+        """What `take` left for the parser below: its next read."""
 
     def feed(self, data: bytes) -> bytes:
         """What to hand on for `data`; empty when it held nothing but the beginning of a size line."""
         if self._state == _BODY:
-            return self._body(data)
-        return data if self._state == _PASS else self._head(data)
+            joined = self._body(data)
+        else:
+            joined = data if self._state == _PASS else self._head(data)
+        self.parsing = self._state == _BODY
+        return joined
 
     def _head(self, data: bytes) -> bytes:
         before = len(self._held)
@@ -62,9 +69,16 @@ class ChunkJoiner:
         return head[before:] + (self._body(rest) if rest else b"")
 
     @property
-    def in_body(self) -> bool:
-        """Whether what comes next is a chunked body, so that `content` can read it."""
-        return self._state == _BODY
+    def takes_content(self) -> bool:
+        """Whether what comes next is a chunked body that `take` can read past the parser below."""
+        return self._state == _BODY and not self.parsing and self.rest is None
+
+    def take(self, data: bytes) -> bytes:
+        """The content of one read (empty: the end of all); `rest` is set where the parser's turn has come."""
+        content, rest = self.content(data) if data else (b"", data)
+        if rest or not data:
+            self.rest = rest
+        return content
 
     def content(self, data: bytes) -> tuple[bytes, bytes]:
         """A read of the body as (content, rest): `rest`, and what follows it, is for the parser below."""

@@ -36,10 +36,7 @@ class _AsyncStream(httpcore.AsyncNetworkStream):
     def __init__(self, inner: httpcore.AsyncNetworkStream) -> None:
         self._inner = inner
         self._head = b""
-        self._rest: bytes | None = None
-        self._joiner = ChunkJoiner()
-        self.parsing = False
-        """The parser above holds content that it has not given yet."""
+        self.joiner = ChunkJoiner()
         # The pool asks before each request whether the server hung up; anyio looks up five things for that.
         raw = inner.get_extra_info("socket")
         self._poll = select.poll() if raw is not None and hasattr(select, "poll") else None
@@ -49,25 +46,18 @@ class _AsyncStream(httpcore.AsyncNetworkStream):
     async def read(self, max_bytes: int, timeout: Any = None) -> bytes:
         if not isinstance(timeout, Wire):
             return await self._inner.read(max_bytes, timeout)
-        if self._rest is not None:
-            data, self._rest = self._rest, None
-            return data
+        if (rest := self.joiner.rest) is not None:
+            self.joiner.rest = None
+            return rest
         while data := await self._inner.read(max_bytes, timeout.read()):
-            if joined := self._joiner.feed(data):
-                self.parsing = self._joiner.in_body
+            if joined := self.joiner.feed(data):
                 return joined
         return data
 
     async def content(self, wire: Wire) -> bytes | None:
         """The body's next bytes; None where only the parser above can tell what comes."""
-        joiner = self._joiner
-        while joiner.in_body and not self.parsing:
-            data = await self._inner.read(READ_BYTES, wire.read())
-            content, rest = joiner.content(data) if data else (b"", data)
-            if rest or not data:
-                self._rest = rest
-                return content or None
-            if content:
+        while self.joiner.takes_content:
+            if content := self.joiner.take(await self._inner.read(READ_BYTES, wire.read())):
                 return content
         return None
 
@@ -77,9 +67,7 @@ class _AsyncStream(httpcore.AsyncNetworkStream):
         if timeout.joins_body:
             timeout.joins_body = False
             self._head = buffer
-            self._joiner.reset()
-            self._rest = None
-            self.parsing = False
+            self.joiner.reset()
             return None
         if buffer := self._head + buffer:
             self._head = b""
@@ -254,7 +242,7 @@ class AsyncHttpExchange:
             if block is None:
                 block = await anext(self._blocks, None)
                 if stream is not None:
-                    stream.parsing = False
+                    stream.joiner.parsing = False
         except FAULTS as error:
             raise translated(error, self.wire, self.send) from error
         if block is not None:

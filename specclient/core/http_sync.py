@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, cast
 
@@ -23,7 +23,7 @@ from specclient.core.http import (
     response_headers,
     translated,
 )
-from specclient.core.pool_calls import POOL_CALLS
+from specclient.core.pool_calls import POOL_CALLS, closed_when_dropped
 from specclient.core.pools import Pools, Shard
 from specclient.core.wire import Wire
 
@@ -38,33 +38,23 @@ class _Stream(httpcore.NetworkStream):
         self._inner = inner
         self._socket = _socket_of(inner)
         self._head = b""
-        self._rest: bytes | None = None
-        self._joiner = ChunkJoiner()
-        self.parsing = False
-        """The parser above holds content that it has not given yet."""
+        self.joiner = ChunkJoiner()
 
     def read(self, max_bytes: int, timeout: Any = None) -> bytes:
         if not isinstance(timeout, Wire):
             return self._inner.read(max_bytes, timeout)
-        if self._rest is not None:
-            data, self._rest = self._rest, None
-            return data
+        if (rest := self.joiner.rest) is not None:
+            self.joiner.rest = None
+            return rest
         while data := self._inner.read(max_bytes, timeout.read()):
-            if joined := self._joiner.feed(data):
-                self.parsing = self._joiner.in_body
+            if joined := self.joiner.feed(data):
                 return joined
         return data
 
     def content(self, wire: Wire) -> bytes | None:
         """The body's next bytes; None where only the parser above can tell what comes."""
-        joiner = self._joiner
-        while joiner.in_body and not self.parsing:
-            data = self._receive(wire.read())
-            content, rest = joiner.content(data) if data else (b"", data)
-            if rest or not data:
-                self._rest = rest
-                return content or None
-            if content:
+        while self.joiner.takes_content:
+            if content := self.joiner.take(self._receive(wire.read())):
                 return content
         return None
 
@@ -86,9 +76,7 @@ class _Stream(httpcore.NetworkStream):
         if timeout.joins_body:
             timeout.joins_body = False
             self._head = buffer
-            self._joiner.reset()
-            self._rest = None
-            self.parsing = False
+            self.joiner.reset()
             return None
         if buffer := self._head + buffer:
             self._head = b""
@@ -149,17 +137,11 @@ def _close(pools: Pools) -> None:
             pool.close()
 
 
-def _give_back(held: tuple[httpcore.Response, Iterator[bytes], Pools, Shard]) -> None:
-    """Close a response. Its blocks are held until then: collected before, they would do so by themselves."""
-    response, _, pools, shard = held
+def _give_back(response: httpcore.Response, pools: Pools, shard: Shard) -> None:
     try:
         response.close()
     finally:
         pools.release(shard)
-
-
-def _drop(*held: Any) -> None:
-    POOL_CALLS.dropped(partial(_give_back, held))
 
 
 class HttpTransport:
@@ -212,8 +194,8 @@ class HttpExchange:
         self.wire = wire
         self.stats: Any = None
         self._blocks = iter(cast(Iterable[bytes], response.stream))
-        self._dropped = weakref.finalize(self, _drop, response, self._blocks, pools, shard)
-        self._dropped.atexit = False
+        close = partial(_give_back, response, pools, shard)
+        self._dropped = closed_when_dropped(self, close, self._blocks)
         stream = response.extensions.get("network_stream")
         self._stream = stream if isinstance(stream, _Stream) else None
         self._body: Body | None = None
@@ -235,7 +217,7 @@ class HttpExchange:
                 with POOL_CALLS:
                     block = next(self._blocks, None)
                 if stream is not None:
-                    stream.parsing = False
+                    stream.joiner.parsing = False
         except FAULTS as error:
             raise translated(error, self.wire, self.send) from error
         if block is not None:

@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import logging
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 log = logging.getLogger(__name__)
 
@@ -53,3 +56,24 @@ class PoolCalls(threading.local):
 
 
 POOL_CALLS = PoolCalls()
+
+
+def closed_when_dropped(
+    owner: object, close: Callable[[], object], blocks: object
+) -> weakref.finalize[..., object]:
+    """Makes `close` come to pass when `owner` is collected, or once the result is called.
+
+    `blocks`, the iterator over the response, is held until then: collected before, it would close the
+    response by itself, whatever the moment.
+    """
+    dropped = weakref.finalize(owner, _dropped, close, blocks)
+    dropped.atexit = False
+    return dropped
+
+
+def _dropped(*held: Any) -> None:
+    POOL_CALLS.dropped(partial(_close, *held))
+
+
+def _close(close: Callable[[], object], _blocks: object) -> None:
+    close()

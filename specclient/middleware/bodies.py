@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
-from functools import partial
 from typing import Any, Protocol
 
-from specclient.core.pool_calls import POOL_CALLS
+from specclient.core.pool_calls import POOL_CALLS, closed_when_dropped
 from specclient.middleware.drain import adrain, can_drain, drain
 
 
@@ -37,23 +35,12 @@ class _Watched:
         self._closed = False
 
 
-def _close_both(held: tuple[Any, Callable[[], Any]]) -> None:
-    """The blocks are held until here: collected before, they would close their response by themselves."""
-    _, close = held
-    close()
-
-
-def _drop(*held: Any) -> None:
-    POOL_CALLS.dropped(partial(_close_both, held))
-
-
 class SyncBody(_Watched):
     """The blocks of a response, seen by a watch on their way."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._dropped = weakref.finalize(self, _drop, self._blocks, self._close)
-        self._dropped.atexit = False
+        self._dropped = closed_when_dropped(self, self._close, self._blocks)
 
     def __iter__(self) -> Iterator[bytes]:
         return self

@@ -83,10 +83,10 @@ def test_content_taken_out_leaves_the_end_to_the_parser(
     given = [joiner.feed(HEAD)] if head_alone else [joiner.feed(HEAD + blocks.pop(0) if blocks else HEAD)]
     taken = b""
     for block in blocks:
-        if joiner.in_body:
-            content, rest = joiner.content(block)
-            taken += content
-            given.append(rest)
+        joiner.parsing = False  # the parser has given all that it was fed
+        if joiner.takes_content:
+            taken += joiner.take(block)
+            given.append(joiner.rest or b"")
         else:
             given.append(joiner.feed(block))
     before, end = parsed([piece for piece in given if piece])
