@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from queue import Empty, SimpleQueue
 from threading import RLock
 from time import perf_counter_ns
@@ -13,9 +12,9 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from specclient_engine.api import CostModel, Draft, Proposer, Step
 from specclient_engine.errors import EngineClosed, EngineError, NotEnoughMemory
+from specclient_engine.pass_logits import PassLogits
 from specclient_engine.request_state import NO_DRAFT, Choose, ReadRow, RequestState, first_tokens
 from specclient_engine.runner.base import Chunk, ModelRunner, RevealingRunner
-from specclient_engine.sampling import Row
 from specclient_engine.slot_pool import SlotPool
 
 if TYPE_CHECKING:
@@ -149,7 +148,7 @@ class Scheduler:
         requests = [*decoding, *(request for request, _ in prefilling)]
         chunks += [chunk for _, chunk in prefilling]
         started = perf_counter_ns()
-        rows = _Rows(self._runner.forward(chunks))
+        rows = PassLogits(self._runner.forward(chunks))
         passed = perf_counter_ns() - started
         for request in decoding:
             request.account.drafting += drafted - began
@@ -273,37 +272,6 @@ class Scheduler:
         for request in requests:
             self._leave(request)
             request.mailbox.fail(error)
-
-
-class _Rows:
-    """The logits of one pass, read by row, and brought to the host no more than needed.
-
-    On a device only the index of each row's highest logit is fetched for untouched greedy decoding. On
-    the host numpy finds it, one row at a time when asked: torch takes ten times as long over wide rows.
-    """
-
-    def __init__(self, logits: torch.Tensor) -> None:
-        self._logits = logits
-        self._on_host = logits.device.type == "cpu"
-        self._best = logits.argmax(dim=-1).tolist() if len(logits) and not self._on_host else []
-
-    def readers(self, request: RequestState, first: int, count: int) -> tuple[Choose, ReadRow]:
-        """How `request`, which has `count` rows from `first` on, chooses from a row, and reads a row."""
-
-        @cache
-        def block() -> Row:
-            return self._logits[first : first + count].cpu().numpy()
-
-        def row(index: int) -> Row:
-            rows = block()
-            return cast("Row", rows[index])
-
-        if not request.sampler.plain_greedy:
-            generated = request.generated
-            return (lambda index: request.sampler.choose(row(index), generated + index)), row
-        if self._on_host:
-            return (lambda index: int(row(index).argmax())), row
-        return (lambda index: int(self._best[first + index])), row
 
 
 def slot_of(request: RequestState) -> int:

@@ -16,8 +16,9 @@ from transformers import LlamaConfig, LlamaForCausalLM, MistralConfig, MistralFo
 from specclient_engine.errors import NotEnoughMemory, UnsupportedRequest
 from specclient_engine.runner import choice, threads
 from specclient_engine.runner.base import Chunk
-from specclient_engine.runner.fused import FusedRunner, load_fused
+from specclient_engine.runner.fused import FusedRunner
 from specclient_engine.runner.fused_aten import AtenRunner
+from specclient_engine.runner.fused_loading import load_fused
 from specclient_engine.runner.fused_native import NativeRunner
 from specclient_engine.runner.kv import BLOCK
 from specclient_engine.runner.native_build import native_library

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from specclient_engine.api import ProgressCallback
 from specclient_engine.errors import UnsupportedRequest
+from specclient_engine.runner.base import Dtype
 
 if TYPE_CHECKING:
     import torch
 
     from specclient_engine.runner.base import ModelRunner
 
-Dtype = Literal["auto", "bfloat16", "float32", "int8"]
+__all__ = ["Dtype", "load_runner"]
+
 _BYTES: dict[Dtype, int] = {"auto": 2, "bfloat16": 2, "float32": 4, "int8": 1}
 
 
@@ -32,7 +34,7 @@ def load_runner(
     `plain` asks for the plain path, the only one that reveals hidden states.
     `dtype="auto"` is the quicker of bfloat16 and float32 on this machine; int8 is only by request.
     """
-    from specclient_engine.runner.fused import load_fused
+    from specclient_engine.runner.fused_loading import load_fused
     from specclient_engine.runner.memory import require_room_for_weights
 
     place = _place(device)

@@ -9,10 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
     import torch
+
+Kind = Literal["bfloat16", "float32", "int8"]
+"""What weights are multiplied as."""
+
+Dtype = Literal["auto"] | Kind
+"""A kind by name, or the quickest of those that keep the model's answers."""
 
 
 @dataclass(slots=True)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from time import perf_counter
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 
-from .fused_native import multiply
+from .base import Dtype, Kind
 from .linear import make_linear
 from .native_build import instructions
-
-Kind = Literal["bfloat16", "float32", "int8"]
+from .native_kernels import multiply
 
 ROWS = 16
 SIZE = (4096, 1024)
@@ -29,7 +28,7 @@ class Choice(NamedTuple):
     native: bool
 
 
-def choose(dtype: Literal["auto"] | Kind, library: ctypes.CDLL | None) -> Choice:
+def choose(dtype: Dtype, library: ctypes.CDLL | None) -> Choice:
     """The quickest way to compute `dtype`; "auto" is the quickest of those that keep the model's answers.
 
     What is timed is one product of sixteen rows, a short draft, for some milliseconds. int8 is quicker
@@ -54,7 +53,7 @@ def choose(dtype: Literal["auto"] | Kind, library: ctypes.CDLL | None) -> Choice
     return quickest if seconds[quickest] < CLEARLY * seconds[candidates[0]] else candidates[0]
 
 
-def _candidates(dtype: Literal["auto"] | Kind, compiled: bool) -> list[Choice]:
+def _candidates(dtype: Dtype, compiled: bool) -> list[Choice]:
     kinds: tuple[Kind, ...] = ("bfloat16", "float32") if dtype == "auto" else (dtype,)
     narrow = "avx512_bf16" in instructions()
     native = [Choice(kind, True) for kind in kinds if compiled and (kind != "bfloat16" or narrow)]

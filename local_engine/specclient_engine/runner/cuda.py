@@ -20,7 +20,8 @@ import torch.nn.functional as F
 
 from ..api import ProgressCallback
 from ..errors import NotEnoughMemory, UnsupportedRequest
-from .fused import Dtype, Rows, Span
+from .base import Dtype, Kind
+from .fused import Rows, Span
 from .fused_aten import AtenRunner
 from .memory import WORKSPACE_BYTES, available_bytes
 from .weights import ModelShape
@@ -63,7 +64,7 @@ class CudaRunner(AtenRunner):
     ) -> None:
         if dtype == "int8":
             raise UnsupportedRequest("int8 is computed on CPUs only: load the model with dtype='bfloat16'.")
-        kind = "bfloat16" if dtype == "auto" else dtype
+        kind: Kind = "bfloat16" if dtype == "auto" else dtype
         super().__init__(folder, shape, kind, device, max_context, progress)
         # A padded pass may reach this far behind the last position.
         self._capacity = _bucket(self.max_context, None) + TOKENS[-1]

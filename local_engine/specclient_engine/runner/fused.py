@@ -1,25 +1,16 @@
-"""The fused runners of the Llama-shaped families: what they share, and the choice between them."""
+"""What the fused runners of the Llama-shaped families share."""
 
 from __future__ import annotations
 
-import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal
 
 import torch
 
-from ..api import ProgressCallback
-from ..errors import UnsupportedRequest
-from .base import Chunk
+from .base import Chunk, Kind
 from .kv import KVSlots
-from .weights import ModelShape, read_shape
-
-_log = logging.getLogger(__name__)
-
-Dtype = Literal["auto", "bfloat16", "float32", "int8"]
+from .weights import ModelShape
 
 PASS_ROWS = 256
 """Most rows computed at once: what bounds the workspace. Longer prompts go through in pieces."""
@@ -84,7 +75,7 @@ class FusedRunner(ABC):
     def __init__(
         self,
         shape: ModelShape,
-        kind: str,
+        kind: Kind,
         max_context: int | None,
         kv_dtype: torch.dtype,
         device: torch.device,
@@ -133,49 +124,3 @@ class FusedRunner(ABC):
     @abstractmethod
     def _compute(self, rows: Rows, logits: torch.Tensor) -> None:
         """Writes the K/V of all rows and the logits of the wanted ones into `logits`."""
-
-
-def load_fused(
-    folder: Path,
-    *,
-    dtype: Dtype = "auto",
-    device: torch.device | str = "cpu",
-    max_context: int | None = None,
-    progress: ProgressCallback | None = None,
-) -> FusedRunner | None:
-    """The quickest fused runner for the model in `folder`; None when its architecture is another.
-
-    `read_shape` says why it is another. `dtype="auto"` is measured (`choice.choose`); the runner's
-    `kind` says what it became. Raises UnsupportedRequest for int8 where the compiled kernels cannot run:
-    torch operators would round other numbers, to other tokens, and take longer than bfloat16 does.
-    """
-    from .choice import choose
-    from .cuda import CudaRunner
-    from .fused_aten import AtenRunner
-    from .fused_native import NativeRunner, kernels_fit
-    from .native_build import native_library
-    from .threads import choose_threads
-
-    shape = read_shape(folder)
-    if isinstance(shape, str):
-        return None
-    place = torch.device(device)
-    if place.type == "cuda":
-        return CudaRunner(folder, shape, dtype, place, max_context, progress)
-    found = (
-        native_library() if kernels_fit(shape) else "its heads are too wide or share too much for the kernels"
-    )
-    library = None if isinstance(found, str) else found
-    if library is None and dtype == "int8":
-        raise UnsupportedRequest(
-            f"int8 needs the compiled kernels, and {found}: use bfloat16 or float32, or install a C compiler "
-            "on a processor with AVX-512 VNNI"
-        )
-    choice = choose(dtype, library)
-    kernels = "compiled kernels" if choice.native else f"torch operators ({found})"
-    _log.info("%s runs as %s in %s.", folder.name, choice.kind, kernels)
-    if library is not None and choice.native:
-        native = NativeRunner(library, folder, shape, choice.kind, max_context, progress)
-        _log.info("%s is computed by %d threads.", folder.name, choose_threads(native))
-        return native
-    return AtenRunner(folder, shape, choice.kind, place, max_context, progress)

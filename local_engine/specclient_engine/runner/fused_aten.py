@@ -12,6 +12,7 @@ import torch.nn.functional as F
 
 from ..api import Progress, ProgressCallback
 from .attention import attend, attend_sdpa
+from .base import Kind
 from .fused import FusedRunner, Rows
 from .linear import Linear, make_linear
 from .weights import LayerWeights, ModelShape, WeightFiles
@@ -42,7 +43,7 @@ class AtenRunner(FusedRunner):
         self,
         folder: Path,
         shape: ModelShape,
-        kind: str,
+        kind: Kind,
         device: torch.device,
         max_context: int | None,
         progress: ProgressCallback | None,

@@ -3,101 +3,39 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
-from ctypes import POINTER, Structure, c_float, c_int32, c_int64, c_void_p
+from ctypes import c_int32, c_int64, c_void_p
 from pathlib import Path
-from typing import Any, ClassVar
 
 import torch
 
 from ..api import Progress, ProgressCallback
+from .base import Kind
 from .fused import PASS_ROWS, FusedRunner, Rows
 from .native_build import instructions
+from .native_kernels import (
+    GROUP,
+    KINDS,
+    PANEL,
+    STRIP,
+    Layer,
+    Matrix,
+    Model,
+    Pass,
+    Span,
+    Workspace,
+    pack,
+    round_up,
+)
 from .pages import HugePages
 from .weights import LayerWeights, ModelShape, WeightFiles
 
-STRIP = 32
-PANEL = 64
-GROUP = 64
 WIDEST_HEAD = 256
 MOST_HEADS_SHARING = 48
-KINDS = {"float32": 0, "bfloat16": 1, "int8": 2}
 
 
 def kernels_fit(shape: ModelShape) -> bool:
     """Whether the kernels' fixed buffers hold the heads of this model."""
     return shape.head_dim <= WIDEST_HEAD and shape.group <= MOST_HEADS_SHARING
-
-
-class _Matrix(Structure):
-    _fields_: ClassVar[Any] = [
-        ("strips", c_void_p),
-        ("scale", c_void_p),
-        ("bias", c_void_p),
-        ("outputs", c_int32),
-        ("inputs", c_int32),
-    ]
-
-
-class _Layer(Structure):
-    _fields_: ClassVar[Any] = [
-        *((name, c_void_p) for name in ("input_norm", "q_norm", "k_norm", "post_norm")),
-        *((name, _Matrix) for name in ("qkv", "output", "gate_up", "down")),
-    ]
-
-
-class _Model(Structure):
-    _fields_: ClassVar[Any] = [
-        ("layers", POINTER(_Layer)),
-        *((name, c_void_p) for name in ("final_norm", "cos", "sin", "embedding", "embedding32")),
-        ("head", _Matrix),
-        *(
-            (name, c_int32)
-            for name in (
-                "n_layers",
-                "hidden",
-                "hidden_stride",
-                "heads",
-                "kv_heads",
-                "head_dim",
-                "head_stride",
-                "kind",
-                "kv_kind",
-            )
-        ),
-        ("eps", c_float),
-    ]
-
-
-class _Span(Structure):
-    _fields_: ClassVar[Any] = [
-        ("cache", c_void_p),
-        ("capacity", c_int64),
-        *((name, c_int32) for name in ("start", "first_row", "rows", "pad")),
-    ]
-
-
-class _Pass(Structure):
-    _fields_: ClassVar[Any] = [
-        *((name, c_void_p) for name in ("tokens", "positions", "wanted", "spans", "logits")),
-        *((name, c_int32) for name in ("rows", "n_wanted", "n_spans", "threads")),
-    ]
-
-
-class _Workspace(Structure):
-    _fields_: ClassVar[Any] = [
-        (name, c_void_p)
-        for name in (
-            "residual",
-            "joint",
-            "mixed",
-            "inner",
-            "query",
-            "operand",
-            "operand_scale",
-            "operand_offset",
-        )
-    ]
 
 
 class NativeRunner(FusedRunner):
@@ -113,7 +51,7 @@ class NativeRunner(FusedRunner):
         library: ctypes.CDLL,
         folder: Path,
         shape: ModelShape,
-        kind: str,
+        kind: Kind,
         max_context: int | None,
         progress: ProgressCallback | None,
     ) -> None:
@@ -123,23 +61,24 @@ class NativeRunner(FusedRunner):
         self._pages = HugePages()
         narrow = kind == "bfloat16" or (kind == "int8" and "avx512_bf16" in instructions())
         kv_dtype = torch.bfloat16 if narrow else torch.float32
-        super().__init__(shape, kind, max_context, kv_dtype, torch.device("cpu"), _up(shape.head_dim, PANEL))
-        layers = (_Layer * shape.layers)()
+        width = round_up(shape.head_dim, PANEL)
+        super().__init__(shape, kind, max_context, kv_dtype, torch.device("cpu"), width)
+        layers = (Layer * shape.layers)()
         with WeightFiles(folder) as files, torch.inference_mode():
             embedding = files.embedding
             # A copy, so that the mapped file can go: it would count as this process's memory.
             embedding = embedding.clone() if embedding.dtype == torch.bfloat16 else embedding.float().clone()
-            self._model = _Model(
+            self._model = Model(
                 layers=layers,
                 final_norm=self._floats(files.final_norm),
                 head=self._matrix(files.head(shape), None),
                 n_layers=shape.layers,
                 hidden=shape.hidden,
-                hidden_stride=_up(shape.hidden, PANEL),
+                hidden_stride=round_up(shape.hidden, PANEL),
                 heads=shape.heads,
                 kv_heads=shape.kv_heads,
                 head_dim=shape.head_dim,
-                head_stride=_up(shape.head_dim, PANEL),
+                head_stride=width,
                 kind=KINDS[kind],
                 kv_kind=KINDS["bfloat16" if narrow else "float32"],
                 eps=shape.eps,
@@ -166,7 +105,7 @@ class NativeRunner(FusedRunner):
         flat = tensor.float().flatten()
         return self._keep(torch.nn.functional.pad(flat, (0, max(0, length - len(flat)))).clone())
 
-    def _fill(self, to: _Layer, layer: LayerWeights) -> None:
+    def _fill(self, to: Layer, layer: LayerWeights) -> None:
         to.input_norm, to.post_norm = self._floats(layer.input_norm), self._floats(layer.post_norm)
         if layer.q_norm is not None and layer.k_norm is not None:
             to.q_norm, to.k_norm = self._floats(layer.q_norm), self._floats(layer.k_norm)
@@ -176,9 +115,9 @@ class NativeRunner(FusedRunner):
         to.gate_up = self._matrix(_interleave(layer.gate_up), None if bias is None else _interleave(bias))
         to.down = self._matrix(layer.down, layer.down_bias)
 
-    def _matrix(self, weight: torch.Tensor, bias: torch.Tensor | None) -> _Matrix:
-        outputs = _up(len(weight), STRIP)
-        made = _Matrix(outputs=len(weight), inputs=_up(weight.shape[1], PANEL))
+    def _matrix(self, weight: torch.Tensor, bias: torch.Tensor | None) -> Matrix:
+        outputs = round_up(len(weight), STRIP)
+        made = Matrix(outputs=len(weight), inputs=round_up(weight.shape[1], PANEL))
         strips, scale = pack(self._library, weight, self.kind, self._pages)
         made.strips = self._keep(strips)
         if scale is not None:
@@ -193,7 +132,7 @@ class NativeRunner(FusedRunner):
         query = self.shape.heads * model.head_stride
         widths = {
             "residual": model.hidden_stride * 4,
-            "joint": _up(self.shape.qkv_width, PANEL) * 4,
+            "joint": round_up(self.shape.qkv_width, PANEL) * 4,
             "mixed": layer.output.inputs * 4,
             "inner": layer.down.inputs * 4,
             "query": query * 4,
@@ -201,7 +140,7 @@ class NativeRunner(FusedRunner):
             "operand_scale": widest // GROUP * 4,
             "operand_offset": widest // GROUP * 4,
         }
-        self._workspace = _Workspace(
+        self._workspace = Workspace(
             **{name: self._buffer(PASS_ROWS * bytes_) for name, bytes_ in widths.items()}
         )
         self._stages = self._buffer(self._library.stage_bytes(self.shape.layers))
@@ -214,12 +153,12 @@ class NativeRunner(FusedRunner):
         tokens = (c_int64 * len(rows.tokens))(*rows.tokens)
         positions = (c_int32 * len(rows.positions))(*rows.positions)
         wanted = (c_int32 * len(rows.wanted))(*rows.wanted)
-        spans = (_Span * len(rows.spans))()
+        spans = (Span * len(rows.spans))()
         for to, span in zip(spans, rows.spans, strict=True):
             cache = self.kv[span.slot]
             to.cache, to.capacity = cache.data_ptr(), cache.shape[3]
             to.start, to.first_row, to.rows = span.start, span.first_row, span.rows
-        step = _Pass(
+        step = Pass(
             tokens=ctypes.addressof(tokens),
             positions=ctypes.addressof(positions),
             wanted=ctypes.addressof(wanted),
@@ -239,59 +178,6 @@ class NativeRunner(FusedRunner):
         )
 
 
-def multiply(library: ctypes.CDLL, weight: torch.Tensor, kind: str, rows: int) -> Callable[[], None]:
-    """One product of `rows` rows with `weight`, ready to be run and timed; sizes are whole strips."""
-    strips, scale = pack(library, weight, kind, HugePages())
-    outputs, inputs = weight.shape
-    x, operand, scales, offsets = (torch.zeros(rows, inputs) for _ in range(4))
-    out, stages = torch.zeros(rows, outputs), torch.zeros(PANEL)
-
-    def run() -> None:
-        matrix = _Matrix(strips=strips.data_ptr(), outputs=outputs, inputs=inputs)
-        if scale is not None:
-            matrix.scale = scale.data_ptr()
-        workspace = _Workspace(
-            operand=operand.data_ptr(), operand_scale=scales.data_ptr(), operand_offset=offsets.data_ptr()
-        )
-        library.multiply(
-            ctypes.byref(matrix),
-            KINDS[kind],
-            ctypes.byref(workspace),
-            c_void_p(x.data_ptr()),
-            rows,
-            c_void_p(out.data_ptr()),
-            c_void_p(stages.data_ptr()),
-            torch.get_num_threads(),
-        )
-
-    return run
-
-
-def pack(
-    library: ctypes.CDLL, weight: torch.Tensor, kind: str, pages: HugePages
-) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """The matrix `[outputs, inputs]` as strips of 32 outputs by steps of 4 bytes; int8 with its scales.
-
-    int8 is symmetric with one scale an output, stored with 128 added.
-    """
-    weight = (weight if weight.dtype == torch.bfloat16 else weight.float()).contiguous()
-    outputs, inputs = _up(weight.shape[0], STRIP), _up(weight.shape[1], PANEL)
-    size = {"float32": 4, "bfloat16": 2, "int8": 1}[kind]
-    strips = pages.take(outputs * inputs * size)
-    scale = torch.empty(outputs) if kind == "int8" else None
-    library.pack(
-        c_void_p(weight.data_ptr()),
-        weight.dtype == torch.bfloat16,
-        KINDS[kind],
-        *weight.shape,
-        inputs,
-        c_void_p(strips.data_ptr()),
-        None if scale is None else c_void_p(scale.data_ptr()),
-        torch.get_num_threads(),
-    )
-    return strips, scale
-
-
 def _interleave(joint: torch.Tensor) -> torch.Tensor:
     """Gate above up, as 16 rows of the one before 16 rows of the other, padded to whole strips."""
     gate, up = (_padded(half) for half in joint.chunk(2))
@@ -299,9 +185,5 @@ def _interleave(joint: torch.Tensor) -> torch.Tensor:
 
 
 def _padded(half: torch.Tensor) -> torch.Tensor:
-    tail = half.new_zeros(_up(len(half), 16) - len(half), *half.shape[1:])
+    tail = half.new_zeros(round_up(len(half), 16) - len(half), *half.shape[1:])
     return torch.cat([half, tail]).view(-1, 16, *half.shape[1:])
-
-
-def _up(value: int, step: int) -> int:
-    return -(-value // step) * step
