@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from specclient.core.pool_calls import POOL_CALLS, closed_when_dropped
 from specclient.middleware.drain import adrain, can_drain, drain
+from specclient.middleware.relay import AskAgain
 
 
 class Watch(Protocol):
@@ -25,14 +26,35 @@ class _Watched:
     """State shared by both kinds. The body is its own iterator, so that it can be resumed after a pause."""
 
     def __init__(
-        self, blocks: Any, close: Callable[[], Any], watch: Watch, extensions: dict[str, Any]
+        self,
+        blocks: Any,
+        close: Callable[[], Any],
+        watch: Watch,
+        extensions: dict[str, Any],
+        again: Callable[[], Any],
     ) -> None:
         self._blocks = blocks
         self._close = close
         self._watch = watch
         self._extensions = extensions
+        self._again = again
         self._ended = False
         self._closed = False
+        self._second: Any = None
+
+    def _go_on_with(self, response: Any, refusal: bytes) -> bytes:
+        """Be the body of another response from here on; gives what is left to say of the first one.
+
+        The SDK has the head of the first already: where the second is no stream, the refusal is the answer.
+        """
+        self._second = response  # held, because its own body counts as left once nothing holds it
+        other = response.stream
+        if not isinstance(other, _Watched):
+            self._ended = True
+            return refusal
+        self._blocks, self._close, self._watch = other._blocks, other._close, other._watch
+        self._extensions = other._extensions
+        return b""
 
 
 class SyncBody(_Watched):
@@ -65,10 +87,26 @@ class SyncBody(_Watched):
                 self._ended = True
                 out = self._watch.end()
             else:
-                out = self._watch.feed(block)
+                try:
+                    out = self._watch.feed(block)
+                except AskAgain as refused:
+                    out = self._ask_again(refused.event)
             if out:
                 return out
         raise StopIteration
+
+    def _ask_again(self, refusal: bytes) -> bytes:
+        with POOL_CALLS:
+            drain(self._blocks, self._extensions)
+            self._close()
+        self._dropped.detach()
+        response = self._again()
+        self._close = response.close
+        rest = self._go_on_with(response, refusal)
+        if isinstance(response.stream, SyncBody):
+            response.stream._dropped.detach()
+        self._dropped = closed_when_dropped(self, self._close, self._blocks)
+        return rest
 
     def close(self) -> None:
         if self._closed:
@@ -111,10 +149,20 @@ class AsyncBody(_Watched):
                 self._ended = True
                 out = self._watch.end()
             else:
-                out = self._watch.feed(block)
+                try:
+                    out = self._watch.feed(block)
+                except AskAgain as refused:
+                    out = await self._ask_again(refused.event)
             if out:
                 return out
         raise StopAsyncIteration
+
+    async def _ask_again(self, refusal: bytes) -> bytes:
+        await adrain(self._blocks, self._extensions)
+        await self._close()
+        response = await self._again()
+        self._close = response.aclose
+        return self._go_on_with(response, refusal)
 
     async def aclose(self) -> None:
         if self._closed:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import from_json
 
 from specclient import tracing
+from specclient.core.errors import error_in
 from specclient.core.plan import Plan
 from specclient.core.shaping import LENGTH_KEYS
 from specclient.core.timeline import NANOSECONDS, Timeline
@@ -20,7 +21,7 @@ from specclient.economics.gate import Decision
 from specclient.middleware import context, pending
 from specclient.middleware.account import Answer, Tried, report_on
 from specclient.middleware.known import Known
-from specclient.middleware.relay import compact, spliced
+from specclient.middleware.relay import AskAgain, compact, spliced
 from specclient.middleware.steps import plain_headers
 from specclient.report import Reason, Report
 
@@ -69,6 +70,8 @@ class WrappedCall:
         self._asked = asked
         self._content = content
         self._downgraded = False
+        self._begun = False
+        """Whether anything of an answer's body has been looked at: from then on the SDK cannot try again."""
         self._retries = retries
         self._tried: list[Tried] = []
         self.timeline = Timeline()
@@ -143,6 +146,9 @@ class WrappedCall:
             error = from_json(body)
         except ValueError:
             error = body.decode("utf-8", "replace")
+        return self._refused(status, error)
+
+    def _refused(self, status: int, error: Any) -> bool:
         plan = self.settings.plan_after_refusal(self.plan, status, error)
         if plan is None:
             return False
@@ -173,6 +179,8 @@ class WrappedCall:
 
     def _left_open(self, failed: int | BaseException, headers: Mapping[str, str]) -> bool:
         """Whether the SDK is going to try again; the call is then left open for it."""
+        if self._begun:
+            return False
         by_time = self.settings.by_time
         if by_time is None:
             status = failed if isinstance(failed, int) else None
@@ -190,13 +198,13 @@ class WrappedCall:
         self.end("error", NoAnswer(tried.error) if tried.status is None else StatusError(tried.status))
 
     def plain(self, content: bytes) -> bytes:
-        """A whole body: taken note of, and given back with the report in it."""
-        self.timeline.frame()
+        """A whole body: taken note of, and given back with the report in it. Raises AskAgain."""
         try:
             value = from_json(content)
         except ValueError:
             value = None
         if not isinstance(value, dict):
+            self.timeline.frame()
             self._note("not_json", "The answer's body is not a JSON object; it was passed on as it came.")
             self.end.completed()
             return content
@@ -215,13 +223,18 @@ class WrappedCall:
         return _NULL_USAGE.sub(b"", raw) if self._hides_usage else raw
 
     def event(self, data: dict[str, Any]) -> dict[str, Any] | None:
-        self.timeline.frame()
+        first, self._begun = not self._begun, True
         try:
+            if first and self.may_downgrade and error_in(data) is not None and self._refused(400, data):
+                raise AskAgain
+            self.timeline.frame()
             content = self._answer.event(data)
             if content is not None:
                 self.timeline.content(answer=content == "answer")
                 self._settled = content == "answer" and not self.trace.wants_content
             return self.plan.hide(data) if self.plan.hidden else data
+        except AskAgain:
+            raise
         except Exception:
             log.debug("an event passed through unread", exc_info=True)
             return data

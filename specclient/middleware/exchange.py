@@ -1,15 +1,16 @@
 """The way of one request through a wrapped client, as steps that a sync or an async transport performs.
 
-One request goes out, and at most one more: when the endpoint refuses the prediction, the same request is
-sent again without it, because no SDK would do that. Every other failure goes back to the SDK as it came;
-its own retries reach us as new requests (see `pending`).
+One request goes out, and at most one more: when the endpoint refuses the prediction, by a status or by an
+error in a 200 that holds nothing else, the same request is sent again without it, because no SDK would do
+that. Every other failure goes back to the SDK as it came; its own retries reach us as new requests (see
+`pending`).
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from specclient.middleware.call import WrappedCall
 from specclient.middleware.context import KEY
 from specclient.middleware.endpoints import LOCAL
 from specclient.middleware.local import Local
-from specclient.middleware.relay import EventRelay
+from specclient.middleware.relay import AskAgain, EventRelay
 from specclient.middleware.steps import Read, Send, Step, is_raw
 
 if TYPE_CHECKING:
@@ -28,14 +29,16 @@ if TYPE_CHECKING:
 log = logging.getLogger("specclient.middleware")
 
 Steps = Generator[Step | Local, Any, Any]
+Perform = Callable[[Steps], Any]
 
-_BEGINNING = 200
-"""Bytes of a body in which an error that some servers put into a 200 shows itself."""
 _RECODED = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
 
-def exchange(request: Any, family: Family, settings: Settings, *, is_async: bool) -> Steps:
-    """The steps from a request to the response that the SDK gets."""
+def exchange(request: Any, family: Family, settings: Settings, perform: Perform, *, is_async: bool) -> Steps:
+    """The steps from a request to the response that the SDK gets.
+
+    `perform` takes further steps, where the body of a response finds out that it is a refusal.
+    """
     call: WrappedCall | Local | None = None
     if settings.active:
         try:
@@ -52,14 +55,14 @@ def exchange(request: Any, family: Family, settings: Settings, *, is_async: bool
     if isinstance(call, Local):
         return (yield call)
     if call is not None:
-        return (yield from _answer(call, request, family, is_async=is_async))
+        return (yield from _answer(call, request, family, perform, is_async=is_async))
     if request.url.scheme == LOCAL:
         sentence = "A local:// address answers chat completions only, through specclient.wrap."
         return refusal(request, family, 404, sentence, is_async=is_async)
     return (yield Send(request, nullcontext()))
 
 
-def _answer(call: WrappedCall, request: Any, family: Family, *, is_async: bool) -> Steps:
+def _answer(call: WrappedCall, request: Any, family: Family, perform: Perform, *, is_async: bool) -> Steps:
     while True:
         call.attempt_started()
         try:
@@ -68,10 +71,20 @@ def _answer(call: WrappedCall, request: Any, family: Family, *, is_async: bool) 
             raw = is_raw(response, told)
             if response.status_code < 300:
                 kind = told.get("content-type", "")
-                made = yield from _body(call, response, kind, family, raw=raw, is_async=is_async)
-                if made is None:
-                    continue
-                return made
+                if _is_whole(call, kind):
+                    content = yield Read(response, raw)
+                    try:
+                        content = call.plain(content)
+                    except AskAgain:
+                        continue
+                    made = with_body(response, content, family, raw=raw, is_async=is_async)
+                    made.extensions[KEY] = call.report
+                    return made
+
+                def again() -> Any:
+                    return perform(_answer(call, request, family, perform, is_async=is_async))
+
+                return _streamed(call, response, again, family, raw=raw, is_async=is_async)
             if call.may_downgrade:
                 body = yield Read(response, raw)
                 if call.downgraded(response.status_code, body):
@@ -84,22 +97,27 @@ def _answer(call: WrappedCall, request: Any, family: Family, *, is_async: bool) 
         return response
 
 
-def _body(call: WrappedCall, response: Any, kind: str, family: Family, *, raw: bool, is_async: bool) -> Steps:
-    """The response for the SDK; None for a 200 that holds a refusal, so that the request goes again."""
+def _is_whole(call: WrappedCall, kind: str) -> bool:
+    """Whether an answer of this content type is one object, not a stream of them."""
+    return kind.startswith("application/json") or not (call.streamed or kind.startswith("text/event-stream"))
+
+
+def _streamed(
+    call: WrappedCall,
+    response: Any,
+    again: Callable[[], Any],
+    family: Family,
+    *,
+    raw: bool,
+    is_async: bool,
+) -> Any:
     # A response that has begun to be decoded cannot be given another body, so those are made anew.
-    plain = kind.startswith("application/json") or not (call.streamed or kind.startswith("text/event-stream"))
-    if plain:
-        content = yield Read(response, raw)
-        if b'"error"' in content[:_BEGINNING] and call.may_downgrade and call.downgraded(400, content):
-            return None
-        made = with_body(response, call.plain(content), family, raw=raw, is_async=is_async)
-        made.extensions[KEY] = call.report
-        return made
     relay = EventRelay(call)
     body_class: Any = family.async_body if is_async else family.body
     if not raw:
         blocks = response.aiter_bytes() if is_async else response.iter_bytes()
-        body = body_class(blocks, response.aclose if is_async else response.close, relay, response.extensions)
+        close = response.aclose if is_async else response.close
+        body = body_class(blocks, close, relay, response.extensions, again)
         headers = [(name, value) for name, value in response.headers.multi_items() if name not in _RECODED]
         made = family.module.Response(
             response.status_code, headers=headers, stream=body, extensions=response.extensions
@@ -107,7 +125,7 @@ def _body(call: WrappedCall, response: Any, kind: str, family: Family, *, raw: b
     else:
         made, stream = response, response.stream
         blocks, close = (aiter(stream), stream.aclose) if is_async else (iter(stream), stream.close)
-        made.stream = body = body_class(blocks, close, relay, response.extensions)
+        made.stream = body = body_class(blocks, close, relay, response.extensions, again)
     call.end.watch(body)
     call.extensions = made.extensions
     return made

@@ -32,7 +32,9 @@ class Listener(Protocol):
         ...
 
     def event(self, data: dict[str, Any]) -> dict[str, Any] | None:
-        """Take note of one event; gives back what the SDK may see of it: itself, another, or nothing."""
+        """Take note of one event; gives back what the SDK may see of it: itself, another, or nothing.
+
+        Raises AskAgain."""
         ...
 
     def completed(self) -> bytes | None:
@@ -45,6 +47,13 @@ class Listener(Protocol):
 
     def failed(self, error: BaseException) -> None: ...
     def closed(self) -> None: ...
+
+
+class AskAgain(Exception):
+    """Raised by a listener at the first event: it refuses what was added to the request, which is to be sent
+    again without it. `event` is that event as it came."""
+
+    event = b""
 
 
 class EventRelay:
@@ -138,7 +147,11 @@ class EventRelay:
             self._release(passing)
             passing.append(raw)
             return
-        shown = self._listener.event(value)
+        try:
+            shown = self._listener.event(value)
+        except AskAgain as again:
+            again.event = raw
+            raise
         if shown is None:
             return
         self._release(passing)

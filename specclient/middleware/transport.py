@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from specclient.middleware.exchange import exchange
+from specclient.middleware.exchange import Steps, exchange
 
 if TYPE_CHECKING:
     from specclient.middleware.families import Family
@@ -30,7 +30,10 @@ class SyncTransport(_Around):
     """`handle_request` of either family."""
 
     def handle_request(self, request: Any) -> Any:
-        steps = exchange(request, self.family, self.settings, is_async=False)
+        return self.perform(exchange(request, self.family, self.settings, self.perform, is_async=False))
+
+    def perform(self, steps: Steps) -> Any:
+        """The response that the steps come to."""
         try:
             step = next(steps)
             while True:
@@ -58,7 +61,10 @@ class AsyncTransport(_Around):
     """`handle_async_request` of either family."""
 
     async def handle_async_request(self, request: Any) -> Any:
-        steps = exchange(request, self.family, self.settings, is_async=True)
+        return await self.perform(exchange(request, self.family, self.settings, self.perform, is_async=True))
+
+    async def perform(self, steps: Steps) -> Any:
+        """The response that the steps come to."""
         try:
             step = next(steps)
             while True:
