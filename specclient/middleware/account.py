@@ -31,6 +31,22 @@ class ErrorInAnswer(Exception):
     """An error object came with a status of success. Never raised: it names the fault in telemetry."""
 
 
+class StatusError(Exception):
+    """The SDK got an error status. Never raised: it names the fault in telemetry."""
+
+    def __init__(self, status: int | None) -> None:
+        super().__init__(f"HTTP status {status}")
+        self.status_code = status
+
+
+class NoAnswer(Exception):
+    """The SDK got no answer. Never raised."""
+
+
+class IncompleteStream(Exception):
+    """The stream ended without saying so. Never raised: the SDK decides what to make of it."""
+
+
 @dataclass(slots=True)
 class Answer:
     """Everything read off an answer, event by event."""

@@ -19,7 +19,14 @@ from specclient.core.timeline import NANOSECONDS, Timeline
 from specclient.economics.account import Economist
 from specclient.economics.gate import Decision
 from specclient.middleware import context, pending
-from specclient.middleware.account import Answer, Tried, report_on
+from specclient.middleware.account import (
+    Answer,
+    IncompleteStream,
+    NoAnswer,
+    StatusError,
+    Tried,
+    report_on,
+)
 from specclient.middleware.known import Known
 from specclient.middleware.relay import AskAgain, compact, spliced
 from specclient.middleware.steps import plain_headers
@@ -54,7 +61,7 @@ class WrappedCall:
         known: Known,
         plan: Plan,
         asked: dict[str, Any],
-        content: bytes,
+        request: Any,
         retries: int | None,
         weighing: Weighing,
     ) -> None:
@@ -68,7 +75,7 @@ class WrappedCall:
         self.report: Report | None = None
         self._weighing = weighing
         self._asked = asked
-        self._content = content
+        self._request = request
         self._downgraded = False
         self._begun = False
         """Whether anything of an answer's body has been looked at: from then on the SDK cannot try again."""
@@ -182,15 +189,19 @@ class WrappedCall:
         if self._begun:
             return False
         by_time = self.settings.by_time
-        if by_time is None:
+        if pending.is_redirect(failed, headers):
+            pending.park(self, self._request, headers, 0.0, counted=False)
+        elif by_time is None:
             status = failed if isinstance(failed, int) else None
-            retried = pending.will_retry(self._retries, self.settings.max_retries, status, headers)
+            if not pending.will_retry(self._retries, self.settings.max_retries, status, headers):
+                return False
+            pending.park(self, self._request, headers, pending.LONGEST_BACKOFF, counted=True)
         else:
             elapsed = (time.perf_counter_ns() - self.timeline.started) / NANOSECONDS
-            retried = by_time.will_retry(failed, elapsed)
-        if retried:
-            pending.park(self, self._content, headers, by_time)
-        return retried
+            if not by_time.will_retry(failed, elapsed):
+                return False
+            pending.park(self, self._request, headers, by_time.longest_wait, counted=False)
+        return True
 
     def give_up(self) -> None:
         """The SDK did not try again: the last try's failure was the call's."""
@@ -212,7 +223,9 @@ class WrappedCall:
         if shown is not value and shown is not None:
             content = compact(shown)
         report = self.completed()
-        return content if report is None else spliced(content, report)
+        if report is None or self._answer.error:  # SDKs quote what is no answer in their errors
+            return content
+        return spliced(content, report)
 
     # The stream (relay.Listener) -----------------------------------------------------------------
 
@@ -296,22 +309,6 @@ class WrappedCall:
             log.warning("a call ended without a report: a fault in specclient")
             log.debug("the fault", exc_info=True)
         self.trace.finish(self.report, facts, outcome, error or answer.failure)
-
-
-class StatusError(Exception):
-    """The SDK got an error status. Never raised: it names the fault in telemetry."""
-
-    def __init__(self, status: int | None) -> None:
-        super().__init__(f"HTTP status {status}")
-        self.status_code = status
-
-
-class NoAnswer(Exception):
-    """The SDK got no answer. Never raised."""
-
-
-class IncompleteStream(Exception):
-    """The stream ended without saying so. Never raised: the SDK decides what to make of it."""
 
 
 _NULL_USAGE = re.compile(rb',\s*"usage"\s*:\s*null')

@@ -6,8 +6,8 @@ with the same body, takes it up again. A call that nobody takes up (the SDK had 
 is ended when the next call of the context begins, or when the longest wait that an SDK makes is over.
 
 mistralai counts nothing: it retries by time, as the retry configuration of its client says, and sends the
-very same body again. (A `retries=` of a single call cannot be seen from below; its tries are calls of
-their own.)
+very same request again. (A `retries=` of a single call cannot be seen from below; its tries are calls of
+their own.) A redirect that keeps the method is followed by the HTTP client, with the very same stream.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Parked:
     """A call that waits for its next try."""
 
     call: WrappedCall
-    content: bytes = field(repr=False)
+    request: Any = field(repr=False)
     since: float
     timer: threading.Timer
     counted: bool
@@ -62,6 +62,11 @@ def will_retry(count: int | None, limit: int | None, status: int | None, headers
     if said in ("true", "false"):
         return bool(said == "true")
     return status in _RETRIED or status >= 500
+
+
+def is_redirect(failed: int | BaseException, headers: Mapping[str, str]) -> bool:
+    """Whether an HTTP client that follows redirects sends the same body to another address now."""
+    return failed in (307, 308) and "location" in headers
 
 
 _RETRIED_KINDS = frozenset({"NetworkError", "TimeoutException"})  # of either HTTP family
@@ -97,18 +102,17 @@ class RetriesByTime:
 
 
 def park(
-    call: WrappedCall, content: bytes, headers: Mapping[str, str], by_time: RetriesByTime | None = None
+    call: WrappedCall, request: Any, headers: Mapping[str, str], longest: float, *, counted: bool
 ) -> None:
-    """Leave a call open for the SDK's next try."""
+    """Leave a call open for its next try, which comes within `longest` seconds if it comes."""
     try:
         asked = float(headers.get("retry-after", ""))
     except ValueError:
         asked = 0.0
-    longest = LONGEST_BACKOFF if by_time is None else by_time.longest_wait
     timer = threading.Timer(max(asked, longest) + 5.0, call.give_up)
     timer.daemon = True
     timer.start()
-    _parked.set(Parked(call, content, time.perf_counter(), timer, by_time is None))
+    _parked.set(Parked(call, request, time.perf_counter(), timer, counted))
 
 
 def resume(request: Any, count: int | None) -> tuple[WrappedCall, float] | None:
@@ -118,9 +122,10 @@ def resume(request: Any, count: int | None) -> tuple[WrappedCall, float] | None:
         return None
     _parked.set(None)
     parked.timer.cancel()
-    again = (
-        count and request.content == parked.content if parked.counted else request.content is parked.content
-    )
+    if parked.counted:
+        again = bool(count) and request.content == parked.request.content
+    else:
+        again = request.stream is parked.request.stream
     if again and not parked.call.end.ended:
         return parked.call, time.perf_counter() - parked.since
     parked.call.give_up()

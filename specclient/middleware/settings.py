@@ -83,9 +83,8 @@ class Settings:
         """What answers a request: a call over the network, the engine, or (None) nobody here."""
         if request.method != "POST":
             return None
-        address = address_of(str(request.url))
         headers = plain_headers(request.headers)
-        if address is None or not _is_json(headers):
+        if not _is_json(headers) or not _is_at_hand(request, family):
             return None
         retries = pending.retry_count(headers)
         resumed = pending.resume(request, retries)
@@ -93,6 +92,9 @@ class Settings:
             call, waited = resumed
             call.resumed(retries, waited)
             return call
+        address = address_of(str(request.url))
+        if address is None:
+            return None
         asked = from_json(request.content)
         if not isinstance(asked, dict):
             return None
@@ -120,7 +122,7 @@ class Settings:
             known,
             considered.plan,
             asked,
-            request.content,
+            request,
             retries,
             Weighing(economist, considered.decision, workload),
         )
@@ -224,6 +226,18 @@ def _resolve(
         on=on,
     )
     return Known(facts)
+
+
+def _is_at_hand(request: Any, family: Family) -> bool:
+    """Whether the request's body is there as a whole: one that is uploaded piece by piece is left alone.
+
+    The client's own copy for a redirect has the body, but has not been told so.
+    """
+    if not hasattr(request, "_content"):
+        if not isinstance(request.stream, family.module.ByteStream):
+            return False
+        request.read()
+    return True
 
 
 def _is_json(headers: Mapping[str, str]) -> bool:

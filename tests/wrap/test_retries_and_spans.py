@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from specclient.middleware import last_report, pending, predicting, report_of, wrap
+from specclient.middleware import last_report, pending, predicting, report_of, unwrap, wrap
 from specclient.tracing import TracingOptions
 from tests import server as scripted
 from tests.server import Close, ScriptedServer
@@ -92,6 +92,42 @@ def test_an_error_that_no_sdk_retries_ends_the_call(
         retrying.create()
     assert len(spans.chats) == 1
     assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("status", [307, 308])
+def test_a_redirect_is_an_attempt_of_the_same_call(
+    sdk: Sdk, server: ScriptedServer, spans: Spans, status: int
+) -> None:
+    """The HTTP client sends the SDK's own body again: without us the prediction would be lost on the way."""
+    unwrap(sdk.client)
+    takes = {"prediction": {"state": "documented", "until": "2099-12-31", "models": ["*"]}}
+    wrap(sdk.client, provider="openai_compatible", overrides=takes, tracing=spans.options)
+    moved = scripted.reply(b"", status, {"location": "/moved/chat/completions"})
+    server.play(moved, moved, HELLO)
+    with predicting("known text"):
+        answer = sdk.create()
+    assert text_of(answer) == "Hello"
+    assert [request.json["prediction"]["content"] for request in server.requests] == ["known text"] * 3
+    report = report_of(answer)
+    assert report is not None
+    assert [(tried.status, tried.error) for tried in report.attempts] == [
+        (status, f"HTTP {status}"),
+        (status, f"HTTP {status}"),
+        (200, None),
+    ]
+    assert len(spans.chats) == 1
+
+
+def test_a_redirect_that_is_not_followed_ends_with_the_next_call(
+    server: ScriptedServer, spans: Spans
+) -> None:
+    server.play(scripted.reply(b"", 307, {"location": "/moved/chat/completions"}), HELLO)
+    body = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
+    with httpx.Client(base_url=server.url) as client:
+        wrap(client, provider="openai_compatible", tracing=spans.options)
+        assert client.post("/chat/completions", json=body).status_code == 307
+        assert "specclient" in client.post("/chat/completions", json=body).json()
+    assert [span.status.status_code.name for span in spans.chats] == ["ERROR", "UNSET"]
 
 
 @pytest.fixture

@@ -150,10 +150,12 @@ def test_what_is_not_a_completion_passes_byte_for_byte(server: ScriptedServer) -
     assert [request.body for request in server.requests[:3]] == bodies
 
 
-def test_a_streamed_upload_to_a_completions_path_is_left_alone(server: ScriptedServer) -> None:
+def test_a_streamed_upload_to_a_completions_path_is_left_alone(
+    server: ScriptedServer, caplog: pytest.LogCaptureFixture
+) -> None:
     server.play(scripted.reply(scripted.completion()))
     with httpx.Client() as client:
-        wrap(client, provider="openai")
+        wrap(client, provider="openai", strict=True)
         content = b'{"model": "m", "messages": []}'
         client.post(
             f"{server.url}/chat/completions",
@@ -161,6 +163,7 @@ def test_a_streamed_upload_to_a_completions_path_is_left_alone(server: ScriptedS
             headers={"content-type": "application/json", "content-length": str(len(content))},
         )
     assert server.requests[0].body == content
+    assert caplog.text == ""
 
 
 def test_only_the_family_in_use_is_imported() -> None:
