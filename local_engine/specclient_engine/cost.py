@@ -8,16 +8,20 @@ Pure arithmetic over measured samples: who measures is the runner, who decides w
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-REFINE = 0.1
-"""Weight of a new observation, in a knot's moving average and in the machine's pace."""
+CHEAPER, DEARER = 0.1, 0.05
+"""Weight of an observation in a knot's moving average. Noise only adds: what came out dear tells less."""
+BELIEVED_CHEAPER, BELIEVED_DEARER = 1.0, 0.3
+"""The same for a knot that is only a belief."""
 STALE = 64
-"""Passes without its row count after which a knot is only a belief, which the next pass replaces."""
-OUTLIER = 3.0
-"""An observation this many times off the curve (a stall, a swap) moves it only as far as this."""
+"""Passes without its row count after which a knot is only a belief."""
+PACE = 0.1
+"""Weight of an observation in the machine's pace."""
+OUTLIER, STALL = 3.0, 1.5
+"""An observation this many times off the curve moves a knot, or the pace, only as far as this."""
 
 
 @dataclass(slots=True)
@@ -79,20 +83,30 @@ class CostCurve:
         expected = self.seconds(rows, context)
         if seconds <= 0 or rows < 1:
             return
-        ratio = min(OUTLIER, max(1 / OUTLIER, seconds / expected))
+        ratio = _within(OUTLIER, seconds / expected)
         right = min(bisect_left(self.rows, rows), len(self.rows) - 1)
         left = right if self.rows[right] <= rows else max(0, right - 1)
         span = self.rows[right] - self.rows[left]
         share = (rows - self.rows[left]) / span if span else 1.0
         for knot, weight in ((left, 1.0 - share), (right, share)):
             stale = self._unpaid[knot] >= STALE
-            self.base_seconds[knot] *= 1.0 + (1.0 if stale else REFINE) * weight * (ratio - 1.0)
+            cheaper, dearer = (BELIEVED_CHEAPER, BELIEVED_DEARER) if stale else (CHEAPER, DEARER)
+            step = weight * (cheaper if ratio < 1.0 else dearer)
+            self.base_seconds[knot] *= 1.0 + step * (ratio - 1.0)
             if not stale:  # a stale knot's error is its own, not the machine's
-                self.pace *= 1.0 + REFINE * weight * (ratio - 1.0)
+                self.pace *= 1.0 + PACE * weight * (_within(STALL, ratio) - 1.0)
         self._unpaid = [passes + 1 for passes in self._unpaid]
-        self._unpaid[right if share >= 0.5 else left] = 0
-        if right == len(self.rows) - 1:
-            self._tail()
+        paid = right if share >= 0.5 else left
+        self._unpaid[paid] = 0
+        self._bound_beliefs(paid)
+        self._tail()
+
+    def _bound_beliefs(self, paid: int) -> None:
+        """What was just paid bounds beliefs: fewer rows take no longer, twice as many at most twice."""
+        for knot, rows in enumerate(self.rows):
+            if self._unpaid[knot] >= STALE:
+                share = max(1.0, rows / self.rows[paid])
+                self.base_seconds[knot] = min(self.base_seconds[knot], share * self.base_seconds[paid])
 
     def probe(self, rows: int) -> int | None:
         """The next row count above `rows` whose cost is only a belief; None where it was paid of late.
@@ -102,28 +116,6 @@ class CostCurve:
         """
         above = bisect_right(self.rows, rows)
         return self.rows[above] if above < len(self.rows) and self._unpaid[above] >= STALE else None
-
-    @classmethod
-    def from_samples(cls, samples: Iterable[tuple[int, int, float]]) -> CostCurve:
-        """Fit (rows, context, seconds) samples: least per row count, context by regression.
-
-        The smallest of repeated timings is the cost; noise on a busy machine only ever adds.
-        """
-        best: dict[tuple[int, int], float] = {}
-        for rows, context, seconds in samples:
-            key = (rows, context)
-            best[key] = min(seconds, best.get(key, seconds))
-        if not best:
-            raise ValueError("no cost samples were given: measure at least one pass")
-        nearest = {rows: min(c for r, c in best if r == rows) for rows, _ in best}
-        per_context, per_row = _context_slopes(best, nearest)
-        knots = sorted(nearest)
-        costs = []
-        for rows in knots:
-            context = nearest[rows]
-            seconds = best[rows, context]
-            costs.append(max(seconds * 0.05, seconds - context * (per_context + per_row * rows)))
-        return cls(knots, costs, per_context, per_row)
 
     @classmethod
     def linear(cls, floor: float, fixed: float, per_row: float, max_rows: int = 1024) -> CostCurve:
@@ -157,36 +149,6 @@ class CostCurve:
             raise ValueError(f"not a cost curve: {problem!r}; measure the machine again") from problem
 
 
-def _context_slopes(best: Mapping[tuple[int, int], float], nearest: Mapping[int, int]) -> tuple[float, float]:
-    """(per_context, per_row_context) by least squares over the samples' growth with context."""
-    points: list[tuple[float, float, float]] = []
-    for (rows, context), seconds in best.items():
-        grown = context - nearest[rows]
-        if grown > 0:
-            points.append((float(grown), float(grown * rows), seconds - best[rows, nearest[rows]]))
-    if not points:
-        return 0.0, 0.0
-    aa = sum(a * a for a, _, _ in points)
-    ab = sum(a * b for a, b, _ in points)
-    bb = sum(b * b for _, b, _ in points)
-    ay = sum(a * y for a, _, y in points)
-    by = sum(b * y for _, b, y in points)
-    determinant = aa * bb - ab * ab
-    if determinant > 1e-9 * aa * bb:
-        per_context = (ay * bb - by * ab) / determinant
-        per_row = (by * aa - ay * ab) / determinant
-        if per_context >= 0 and per_row >= 0:
-            return per_context, per_row
-    return _one_slope(points, aa, bb, ay, by)
-
-
-def _one_slope(
-    points: Sequence[tuple[float, float, float]], aa: float, bb: float, ay: float, by: float
-) -> tuple[float, float]:
-    """The better of the two single slopes, when both together would make one negative."""
-    candidates = [(max(0.0, ay / aa), 0.0), (0.0, max(0.0, by / bb))]
-
-    def error(slopes: tuple[float, float]) -> float:
-        return sum((y - slopes[0] * a - slopes[1] * b) ** 2 for a, b, y in points)
-
-    return min(candidates, key=error)
+def _within(factor: float, ratio: float) -> float:
+    """`ratio`, or the nearest that is no further than `factor` from one."""
+    return min(factor, max(1 / factor, ratio))

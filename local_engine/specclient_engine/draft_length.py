@@ -15,7 +15,7 @@ from operator import mul
 
 from specclient_engine.api import CostModel, Draft
 
-WORTH_A_TRY = 0.7
+WORTH_A_TRY = 0.6
 """The least chance of the last token of a probe being reached and right."""
 
 
@@ -59,7 +59,7 @@ class DraftLengthPolicy:
         It is likely to be right to its end, and twice the rows take at most twice as long, so a try that
         does not pay loses little; and a cost that was tried is known for the next `STALE` passes.
         """
-        probe = self._cost.probe(count + 1) if count else None
+        probe = self._cost.probe(count + 1)
         if probe is None or probe - 1 > len(order) or order[probe - 2][1] < WORTH_A_TRY:
             return count
         return probe - 1
