@@ -43,6 +43,10 @@ class NoAnswer(Exception):
     """The SDK got no answer. Never raised."""
 
 
+class NotJson(Exception):
+    """An answer, or an event that the SDK left the stream at, is no JSON object. Never raised."""
+
+
 class IncompleteStream(Exception):
     """The stream ended without saying so. Never raised: the SDK decides what to make of it."""
 

@@ -50,8 +50,8 @@ class _Watched:
         self._second = response  # held, because its own body counts as left once nothing holds it
         other = response.stream
         if not isinstance(other, _Watched):
-            self._ended = True
             return refusal
+        self._ended = False
         self._blocks, self._close, self._watch = other._blocks, other._close, other._watch
         self._extensions = other._extensions
         return b""
@@ -83,14 +83,12 @@ class SyncBody(_Watched):
                 self._ended = True
                 self._watch.failed(error)
                 raise
-            if block is None:
+            self._ended = block is None
+            try:
+                out = self._watch.end() if block is None else self._watch.feed(block)
+            except AskAgain as refused:
                 self._ended = True
-                out = self._watch.end()
-            else:
-                try:
-                    out = self._watch.feed(block)
-                except AskAgain as refused:
-                    out = self._ask_again(refused.event)
+                out = self._ask_again(refused.event)
             if out:
                 return out
         raise StopIteration
@@ -145,14 +143,12 @@ class AsyncBody(_Watched):
                 self._ended = True
                 self._watch.failed(error)
                 raise
-            if block is None:
+            self._ended = block is None
+            try:
+                out = self._watch.end() if block is None else self._watch.feed(block)
+            except AskAgain as refused:
                 self._ended = True
-                out = self._watch.end()
-            else:
-                try:
-                    out = self._watch.feed(block)
-                except AskAgain as refused:
-                    out = await self._ask_again(refused.event)
+                out = await self._ask_again(refused.event)
             if out:
                 return out
         raise StopAsyncIteration

@@ -9,8 +9,6 @@ from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pydantic_core import from_json
-
 from specclient import tracing
 from specclient.core.errors import error_in
 from specclient.core.plan import Plan
@@ -23,12 +21,13 @@ from specclient.middleware.account import (
     Answer,
     IncompleteStream,
     NoAnswer,
+    NotJson,
     StatusError,
     Tried,
     report_on,
 )
 from specclient.middleware.known import Known
-from specclient.middleware.relay import AskAgain, compact, spliced
+from specclient.middleware.relay import AskAgain, compact, parsed, spliced
 from specclient.middleware.steps import plain_headers
 from specclient.report import Reason, Report
 
@@ -86,6 +85,7 @@ class WrappedCall:
         self._notable = known.notable(plan.hidden)
         self._hides_usage = "include_usage" in plan.hidden
         self._settled = False
+        self._unreadable = False
         self.trace = tracing.start_call(
             settings.call_start(
                 known, plan, asked, self.timeline, weighing.economist.workload(weighing.workload)
@@ -149,11 +149,8 @@ class WrappedCall:
 
     def downgraded(self, status: int, body: bytes) -> bool:
         """True when the endpoint refused the prediction, or a report; the plan is then one without it."""
-        try:
-            error = from_json(body)
-        except ValueError:
-            error = body.decode("utf-8", "replace")
-        return self._refused(status, error)
+        error = parsed(body)
+        return self._refused(status, body.decode("utf-8", "replace") if error is None else error)
 
     def _refused(self, status: int, error: Any) -> bool:
         plan = self.settings.plan_after_refusal(self.plan, status, error)
@@ -210,20 +207,18 @@ class WrappedCall:
 
     def plain(self, content: bytes) -> bytes:
         """A whole body: taken note of, and given back with the report in it. Raises AskAgain."""
-        try:
-            value = from_json(content)
-        except ValueError:
-            value = None
+        value = parsed(content)
         if not isinstance(value, dict):
             self.timeline.frame()
             self._note("not_json", "The answer's body is not a JSON object; it was passed on as it came.")
-            self.end.completed()
+            self.end("error", NotJson())
             return content
         shown = self.event(value)
         if shown is not value and shown is not None:
             content = compact(shown)
         report = self.completed()
-        if report is None or self._answer.error:  # SDKs quote what is no answer in their errors
+        # SDKs quote what is no answer in their errors; into UTF-16, nothing can be put as bytes.
+        if report is None or self._answer.error or b"\0" in content:
             return content
         return spliced(content, report)
 
@@ -252,6 +247,11 @@ class WrappedCall:
             log.debug("an event passed through unread", exc_info=True)
             return data
 
+    def unreadable(self) -> None:
+        if not self._unreadable:
+            self._note("not_json", "An event is not a JSON object; it was passed on as it came.")
+        self._unreadable = True
+
     def completed(self) -> bytes | None:
         self.end("error" if self._answer.error else "completed")
         return self._report_to_add()
@@ -271,8 +271,12 @@ class WrappedCall:
         self.end.failed(error)
 
     def closed(self) -> None:
-        if self._answer.finish_reasons and not self._answer.error:
+        if self._answer.error:
+            self.end("error")
+        elif self._answer.finish_reasons:
             self.end.completed()
+        elif self._unreadable:
+            self.end("error", NotJson())
         else:
             self.end.closed()
 

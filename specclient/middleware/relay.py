@@ -8,6 +8,7 @@ shares an event with the finish reason.
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any, Protocol
 
@@ -35,6 +36,14 @@ class Listener(Protocol):
         """Take note of one event; gives back what the SDK may see of it: itself, another, or nothing.
 
         Raises AskAgain."""
+        ...
+
+    def unreadable(self) -> None:
+        """An event that is no JSON object passed."""
+        ...
+
+    def plain(self, content: bytes) -> bytes:
+        """The body is no stream but one object; gives it back with the report in it. Raises AskAgain."""
         ...
 
     def completed(self) -> bytes | None:
@@ -66,6 +75,7 @@ class EventRelay:
         self._has_cr = False
         self._held: bytes | None = None
         self._deaf = False
+        self._is_stream = False
         self.drained = False
 
     def feed(self, block: bytes) -> bytes:
@@ -110,10 +120,19 @@ class EventRelay:
     def end(self) -> bytes:
         """The body is over: what was held, and what was left of an event that never became whole."""
         passing: list[bytes] = []
+        rest, self._rest = b"".join(self._rest), []
+        if not self.drained and data_of(rest) == _LAST:  # without the empty line that ends an event
+            self._take(rest, passing)
+            return b"".join(passing)
+        if not self._is_stream and rest.removeprefix(_BOM).lstrip()[:1] in (b"{", b"["):
+            try:
+                return self._listener.plain(rest)
+            except AskAgain as again:
+                again.event = rest
+                raise
         if not self.drained:
             self._release(passing, self._listener.ran_out())
-        passing += self._rest
-        self._rest = []
+        passing.append(rest)
         return b"".join(passing)
 
     def failed(self, error: BaseException) -> None:
@@ -123,6 +142,7 @@ class EventRelay:
         self._listener.closed()
 
     def _take(self, raw: bytes, passing: list[bytes]) -> None:
+        self._is_stream = True
         if self._held is None and raw.startswith(_OBJECT) and not self.drained:
             plain = self._listener.plain_content(raw)
             if plain is not None:
@@ -139,11 +159,9 @@ class EventRelay:
             self._object(raw, data, passing)
 
     def _object(self, raw: bytes, data: bytes, passing: list[bytes]) -> None:
-        try:
-            value = from_json(data)
-        except ValueError:
-            value = None
+        value = parsed(data)
         if not isinstance(value, dict):
+            self._listener.unreadable()
             self._release(passing)
             passing.append(raw)
             return
@@ -203,6 +221,20 @@ def spliced(raw: bytes, report: bytes) -> bytes:
     return b'%b,"specclient":%b%b' % (raw[:at], report, raw[at:])
 
 
+def parsed(data: bytes) -> Any:
+    """What JSON says, as leniently as the SDKs read it; None for what is no JSON."""
+    try:
+        return from_json(data)
+    except ValueError:  # also for half a surrogate pair, and other encodings than UTF-8
+        try:
+            return json.loads(data)
+        except (ValueError, RecursionError):
+            return None
+
+
 def compact(value: object) -> bytes:
     """JSON as the SDKs write it."""
-    return to_json(value)
+    try:
+        return to_json(value)
+    except ValueError:  # half a surrogate pair
+        return json.dumps(value, separators=(",", ":")).encode()

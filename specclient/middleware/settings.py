@@ -25,6 +25,7 @@ from specclient.middleware.context import current_prediction
 from specclient.middleware.endpoints import LOCAL, Address, address_of
 from specclient.middleware.known import Known
 from specclient.middleware.local import Local
+from specclient.middleware.relay import parsed
 from specclient.middleware.steps import plain_headers
 from specclient.prediction import Prediction
 from specclient.report import Reason
@@ -95,7 +96,7 @@ class Settings:
         address = address_of(str(request.url))
         if address is None:
             return None
-        asked = from_json(request.content)
+        asked = parsed(request.content)
         if not isinstance(asked, dict):
             return None
         beside = current_prediction() if asked.get("prediction") is None else None
