@@ -54,7 +54,7 @@ class Finaliser:
     __slots__ = ("_first", "_settle", "_watch")
 
     def __init__(self, settle: Settle) -> None:
-        self._settle = settle
+        self._settle: Settle | None = settle
         self._first = threading.Lock()
         self._watch: weakref.finalize[..., object] | None = None
 
@@ -72,7 +72,10 @@ class Finaliser:
             return False
         if self._watch is not None:
             self._watch.detach()
-        self._settle(outcome, error)
+        # Let go of: who settles usually holds this object, and the prompt would wait for the collector.
+        settle, self._settle = self._settle, None
+        assert settle is not None
+        settle(outcome, error)
         return True
 
     def completed(self) -> bool:
