@@ -18,7 +18,7 @@ PARTS = "content_parts"
 def fit(draft: PlanDraft) -> None:
     """Take out of the earlier answers what this endpoint is known to refuse, and say so."""
     messages = draft.body.get("messages")
-    if not isinstance(messages, list):
+    if not isinstance(messages, list) or not any(map(_is_answer, messages)):
         return
     rule, removed = draft.facts.request.history, set[str]()
     fitted = [_fitted(message, rule, removed) for message in messages]
@@ -33,8 +33,12 @@ def fit(draft: PlanDraft) -> None:
         )
 
 
+def _is_answer(message: Any) -> bool:
+    return isinstance(message, dict) and message.get("role") == "assistant"
+
+
 def _fitted(message: Any, rule: HistoryRule, removed: set[str]) -> Any:
-    if not isinstance(message, dict) or message.get("role") != "assistant":
+    if not _is_answer(message):
         return message
     parts = message.get(PARTS)
     if isinstance(parts, list):

@@ -49,6 +49,8 @@ class Learned:
 
     def refused(self, url: str, model: str | None, *, key: str = "prediction") -> Reason | None:
         """Why the field was refused there, if that is remembered and not too old."""
+        if not self._refusals:  # nearly always, and every call asks
+            return None
         place = (url, model or "", key)
         with self._lock:
             refusal = self._refusals.get(place)

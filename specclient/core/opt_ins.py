@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from specclient.core.draft import PlanDraft
 from specclient.core.learned import Learned
+from specclient_providers import EndpointFacts
 from specclient_providers.endpoint import OptIn
 
+_HEADER = "header:"
 _ENVELOPE = frozenset({"id", "object", "created", "model", "system_fingerprint", "service_tier", "choices"})
+
+
+def asked_headers(facts: EndpointFacts, given: Iterable[str]) -> frozenset[str]:
+    """Those of the caller's headers, by lower-case name, that switch on a report of this endpoint."""
+    fields = [opt.field for opt in facts.request.opt_ins]
+    ours = {name.removeprefix(_HEADER).lower() for name in fields if name.startswith(_HEADER)}
+    return frozenset(name.lower() for name in given) & ours if ours else frozenset()
 
 
 def switch_on(draft: PlanDraft, learned: Learned | None, asked_headers: frozenset[str]) -> None:
@@ -22,15 +32,15 @@ def switch_on(draft: PlanDraft, learned: Learned | None, asked_headers: frozense
         if refused is not None:
             draft.note(f"opt_in_refused:{opt.code}", refused.text, refused.source)
             continue
-        if opt.field.startswith("header:"):
-            name = opt.field.removeprefix("header:")
+        if opt.field.startswith(_HEADER):
+            name = opt.field.removeprefix(_HEADER)
             if name.lower() in asked_headers:
                 continue
             draft.headers[name] = str(opt.value)
         elif not _set(draft, opt):
             continue
         draft.hidden.add(opt.code)
-        draft.note(f"opt_in:{opt.code}", f"{opt.field.removeprefix('header:')} was switched on.", opt.source)
+        draft.note(f"opt_in:{opt.code}", f"{opt.field.removeprefix(_HEADER)} was switched on.", opt.source)
 
 
 def _set(draft: PlanDraft, opt: OptIn) -> bool:

@@ -67,7 +67,7 @@ class Plan:
     corpus: str | None = field(default=None, repr=False)
     learned: Learned | None = field(default=None, repr=False, compare=False)
     asked_headers: frozenset[str] = field(default=frozenset(), repr=False)
-    """Headers that the caller sets, by lower-case name: their reports are asked for."""
+    """The caller's own headers that switch a report on here, by lower-case name: those are asked for."""
 
     @property
     def prediction_tokens(self) -> int | None:
@@ -166,7 +166,7 @@ def build_plan(
         shaping.limit_under_a_known_name(draft, learned)
     shaping.drop_stray_stream_options(draft)
     shaping.caution(draft)
-    asked = frozenset(name.lower() for name in headers)
+    asked = opt_ins.asked_headers(facts, headers)
     if policy.opt_ins:
         opt_ins.switch_on(draft, learned, asked)
     return Plan(

@@ -64,20 +64,30 @@ def _withhold_unsupported(draft: PlanDraft) -> None:
 def why_unsupported(draft: PlanDraft) -> str:
     """One sentence for the code that says why a prediction is not supported."""
     whole = draft.facts
-    facts, title, model = whole.prediction, whole.title, whole.model or "this model"
-    texts = {
-        "expired": f"{title} ended predictions for {model} on {facts.until}.",
-        "not_yet": f"{title} starts predictions for {model} on {facts.since}.",
-        "api": f"{title} documents predictions for other APIs, not for {whole.api}.",
-        "api_version": f"{title} documents predictions for later api-versions than {whole.api_version}.",
-        "model": f"{title} documents predictions for other models, not for {model}; if the name is an alias, "
-        f"base_model in the target's overrides says what it is.",
-        "rejected": f"{title} is known to refuse requests that hold a prediction.",
-        "ignored": f"{title} accepts a prediction and ignores it.",
-        "undocumented": f"{title} documents no predictions.",
-        "unknown": f"It is not known whether {title} takes predictions. {facts.claim.note}".rstrip(),
-    }
-    return texts[facts.code]
+    facts, model = whole.prediction, whole.model or "this model"
+    return _UNSUPPORTED[facts.code].format(
+        title=whole.title,
+        model=model,
+        until=facts.until,
+        since=facts.since,
+        api=whole.api,
+        api_version=whole.api_version,
+        note=facts.claim.note,
+    ).rstrip()
+
+
+_UNSUPPORTED = {
+    "expired": "{title} ended predictions for {model} on {until}.",
+    "not_yet": "{title} starts predictions for {model} on {since}.",
+    "api": "{title} documents predictions for other APIs, not for {api}.",
+    "api_version": "{title} documents predictions for later api-versions than {api_version}.",
+    "model": "{title} documents predictions for other models, not for {model}; if the name is an alias, "
+    "base_model in the target's overrides says what it is.",
+    "rejected": "{title} is known to refuse requests that hold a prediction.",
+    "ignored": "{title} accepts a prediction and ignores it.",
+    "undocumented": "{title} documents no predictions.",
+    "unknown": "It is not known whether {title} takes predictions. {note}",
+}
 
 
 def _conflicting(draft: PlanDraft) -> bool:

@@ -129,12 +129,14 @@ def make_room(draft: PlanDraft, known: KnownText) -> None:
 def one_length_limit(draft: PlanDraft) -> None:
     """Send exactly one output cap, under the name that this endpoint and model take."""
     rule = draft.facts.request.length
+    if rule is None or not _caps_output(draft):
+        return
     given = [key for key in LENGTH_KEYS if draft.body.get(key) is not None]
-    if rule is not None and rule.only:
+    if rule.only:
         for key in LENGTH_KEYS:  # an unset limit under a name that is refused would be refused all the same
             if key != rule.key and key in draft.body and draft.body[key] is None:
                 del draft.body[key]
-    if not given or rule is None:
+    if not given:
         return
     if draft.outcome == "forwarded" and rule.key in _renamed_keys(draft):
         return
@@ -152,12 +154,18 @@ def one_length_limit(draft: PlanDraft) -> None:
 
 def limit_under_a_known_name(draft: PlanDraft, learned: Learned) -> None:
     """Send the cap under the other name where the endpoint has refused this one."""
+    if not _caps_output(draft):
+        return None
     for key, other in zip(LENGTH_KEYS, reversed(LENGTH_KEYS), strict=True):
         refused = learned.refused(draft.facts.url, draft.facts.model, key=key)
         if refused is not None and draft.body.get(key) is not None and other not in draft.body:
             draft.body[other] = draft.body.pop(key)
             return draft.note("length_renamed", refused.text, refused.source)
     return None
+
+
+def _caps_output(draft: PlanDraft) -> bool:
+    return "max_tokens" in draft.body or "max_completion_tokens" in draft.body
 
 
 def _renamed_keys(draft: PlanDraft) -> set[str]:
