@@ -42,11 +42,20 @@ YARN_ROPE = {
     "factor": 4.0,
     "original_max_position_embeddings": 512,
 }
+
+
+def rope(kind: str, factor: float = 4.0) -> dict[str, Any]:
+    """A rotary scaling that has no more to say."""
+    return {"rope_type": kind, "rope_theta": 10000.0, "factor": factor}
+
+
 FAMILIES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "llama": (LlamaForCausalLM, LlamaConfig, {}),
     "llama-biases": (LlamaForCausalLM, LlamaConfig, {"attention_bias": True, "mlp_bias": True}),
     "llama-llama3-rope": (LlamaForCausalLM, LlamaConfig, {"rope_parameters": LLAMA3_ROPE}),
     "llama-yarn-rope": (LlamaForCausalLM, LlamaConfig, {"rope_parameters": YARN_ROPE}),
+    "llama-linear-rope": (LlamaForCausalLM, LlamaConfig, {"rope_parameters": rope("linear")}),
+    "llama-dynamic-rope": (LlamaForCausalLM, LlamaConfig, {"rope_parameters": rope("dynamic")}),
     "llama-all-heads": (LlamaForCausalLM, LlamaConfig, {"num_key_value_heads": 6}),
     "llama-wide-heads": (LlamaForCausalLM, LlamaConfig, {"head_dim": 128}),
     "llama-odd-sizes": (
@@ -54,12 +63,39 @@ FAMILIES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
         LlamaConfig,
         {"hidden_size": 60, "intermediate_size": 109, "num_attention_heads": 3, "num_key_value_heads": 1},
     ),
+    "llama-shared-by-5": (
+        LlamaForCausalLM,
+        LlamaConfig,
+        {"hidden_size": 95, "num_attention_heads": 5, "num_key_value_heads": 1, "head_dim": 14},
+    ),
+    "llama-shared-by-17": (
+        LlamaForCausalLM,
+        LlamaConfig,
+        {
+            "hidden_size": 102,
+            "num_attention_heads": 34,
+            "num_key_value_heads": 2,
+            "head_dim": 6,
+            "vocab_size": 333,
+        },
+    ),
     "smollm": (
         LlamaForCausalLM,
         LlamaConfig,
         {"tie_word_embeddings": True, "num_attention_heads": 3, "num_key_value_heads": 1},
     ),
     "mistral": (MistralForCausalLM, MistralConfig, {"sliding_window": None}),
+    "mistral-head-apart": (MistralForCausalLM, MistralConfig, {"sliding_window": None, "head_dim": 24}),
+    "qwen2-windows-off": (
+        Qwen2ForCausalLM,
+        Qwen2Config,
+        {"sliding_window": 32, "use_sliding_window": False},
+    ),
+    "qwen3-biases-untied": (
+        Qwen3ForCausalLM,
+        Qwen3Config,
+        {"attention_bias": True, "tie_word_embeddings": False, "head_dim": 18},
+    ),
     "qwen2": (Qwen2ForCausalLM, Qwen2Config, {"tie_word_embeddings": True}),
     "qwen3": (Qwen3ForCausalLM, Qwen3Config, {"head_dim": 32}),
 }

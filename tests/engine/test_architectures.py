@@ -14,6 +14,14 @@ from specclient_engine.runner.base import Chunk
 from specclient_engine.runner.plain import PlainRunner
 
 GROUPED = {"num_key_value_heads": 2, "head_dim": 8}
+LONG_ROPE = {
+    "rope_type": "longrope",
+    "rope_theta": 1e4,
+    "short_factor": [1.0] * 4,
+    "long_factor": [4.0] * 4,
+    "original_max_position_embeddings": 50,
+}
+PHI3 = {"num_key_value_heads": 2, "original_max_position_embeddings": 50, "rope_parameters": LONG_ROPE}
 GPT = {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 256}
 ROLLING: dict[str, dict[str, Any]] = {
     "llama": GROUPED,
@@ -25,6 +33,12 @@ ROLLING: dict[str, dict[str, Any]] = {
     "gpt_bigcode": GPT,
     "gemma": GROUPED,
     "phi": {},
+    "phi3": {"num_key_value_heads": 2},
+    "stablelm": {"num_key_value_heads": 2, "partial_rotary_factor": 0.5},
+    "starcoder2": {"num_key_value_heads": 2, "sliding_window": None},
+    "granite": GROUPED,
+    "smollm3": GROUPED,
+    "seed_oss": GROUPED,
     "opt": {"ffn_dim": 64, "word_embed_proj_dim": 32},
     "bloom": {"n_layer": 2, "n_head": 4},
     "falcon": {},
@@ -48,6 +62,9 @@ ROLLING: dict[str, dict[str, Any]] = {
 STAYING: dict[str, tuple[dict[str, Any], str]] = {
     "mistral": ({"num_key_value_heads": 2, "sliding_window": 16}, "sliding window of 16"),
     "gemma2": (GROUPED | {"sliding_window": 16}, "sliding window of 16"),
+    "phi3": (PHI3, "rotary embedding is another for texts beyond 50 tokens"),
+    "gpt_oss": (GROUPED | {"num_local_experts": 4, "sliding_window": 16}, "sliding window of 16"),
+    "electra": ({"embedding_size": 32}, "depend on the tokens behind them"),
     "mamba": ({"state_size": 8}, "recurrent"),
     "mamba2": ({"state_size": 8, "num_heads": 8, "head_dim": 8, "n_groups": 1}, "recurrent"),
     "rwkv": ({"attention_hidden_size": 32, "context_length": 256}, "recurrent"),
@@ -115,6 +132,30 @@ def test_a_model_that_cannot_go_back_runs_without_speculation_and_says_so(kind: 
     assert recording.passes[0] == ((0, len(PROMPT), 1),)
     assert answer.stats.by_source == {}
     assert reason in str(answer.stats.speculation_inactive)
+    bench.engine.close()
+
+
+def test_the_long_frequencies_come_for_the_whole_text_at_once() -> None:
+    """At the token that makes a text long, what was cached of it is computed anew."""
+    model = tiny_model("phi3", **PHI3)
+    bench = Bench(PlainRunner(model))
+    for prompt in (PROMPT, PROMPT[:3], (PROMPT * 2)[:50], (PROMPT * 2)[:51], PROMPT * 2):
+        count = min(60, 256 - len(prompt))
+        answer = bench.ask(prompt, max_tokens=count, ignore_eos=True)
+        assert answer.token_ids == reference(model, prompt, count)
+    bench.engine.close()
+
+
+def test_short_of_the_long_frequencies_drafts_are_used() -> None:
+    model = tiny_model("phi3", **PHI3)
+    runner = PlainRunner(model, max_context=50)
+    assert runner.can_roll_back
+    bench, prompt = Bench(runner), PROMPT[:10]
+    truth = reference(model, prompt, 40)
+    bench.use(oracle(truth))
+    answer = bench.ask(prompt, ignore_eos=True)
+    assert answer.token_ids == truth
+    assert answer.stats.forward_passes == 1
     bench.engine.close()
 
 

@@ -47,6 +47,13 @@ def native(folder: Path, kind: str, device: str = "cpu") -> FusedRunner:
     return NativeRunner(library, folder, shape, kind, None, None)
 
 
+LONG_ROPE = {
+    "rope_type": "longrope",
+    "rope_theta": 1e4,
+    "short_factor": [1.0] * 8,
+    "long_factor": [2.0] * 8,
+    "original_max_position_embeddings": 64,
+}
 RUNNERS: dict[str, Load] = {"aten": aten, "native": native}
 
 
@@ -308,8 +315,8 @@ def test_without_a_compiler_the_framework_computes_and_int8_is_refused(
     [
         (
             LlamaForCausalLM,
-            LlamaConfig(**SIZES, rope_parameters={"rope_type": "dynamic", "rope_theta": 1e4, "factor": 2.0}),
-            "rotary scaling is dynamic",
+            LlamaConfig(**SIZES, rope_parameters=LONG_ROPE),
+            "rotary scaling is longrope",
         ),
         (LlamaForCausalLM, LlamaConfig(**SIZES, hidden_act="gelu"), "activation is gelu"),
         (MistralForCausalLM, MistralConfig(**SIZES, sliding_window=64), "window of 64 tokens"),

@@ -16,7 +16,13 @@ from transformers.cache_utils import Cache, DynamicCache
 from specclient_engine.errors import ModelCorrupt, NotEnoughMemory, UnsupportedRequest
 from specclient_engine.runner.base import Chunk
 from specclient_engine.runner.memory import WORKSPACE_BYTES, available_bytes, gibibytes
-from specclient_engine.runner.plain_cache import RollbackLayer, roll_back, rollback_cache, rollback_obstacle
+from specclient_engine.runner.plain_cache import (
+    RollbackLayer,
+    roll_back,
+    rollback_cache,
+    rollback_obstacle,
+    rotary_switch,
+)
 
 _CACHE_ARGUMENTS = ("cache", "past_key_values", "cache_params")
 _DEFAULT_CONTEXT = 2048
@@ -46,12 +52,15 @@ class PlainRunner:
         parameters = inspect.signature(model.forward).parameters
         self._cache_argument = next((name for name in _CACHE_ARGUMENTS if name in parameters), None)
         self._keeps_logits = "logits_to_keep" in parameters
-        self.rollback_reason = rollback_obstacle(self._config, self.max_context, stateful=self._stateful)
-        self.can_roll_back = self.rollback_reason is None
         self._slots: dict[int, _Slot] = {}
         self._states: tuple[int, ...] = ()
         self._seen: list[torch.Tensor] = []
         self.revealed = torch.empty(0)
+        self._switch = rotary_switch(self._config)
+        self.rollback_reason = rollback_obstacle(self._config, self.max_context, stateful=self._stateful)
+        if self.rollback_reason is None and self._looks_ahead():
+            self.rollback_reason = "the model's logits depend on the tokens behind them"
+        self.can_roll_back = self.rollback_reason is None
         self._bytes_per_token = 0
         self._cached = self._cache_works()
         self.token_capacity = self._capacity()
@@ -103,6 +112,10 @@ class PlainRunner:
                 raise UnsupportedRequest(f"the cache cannot go back: {self.rollback_reason}")
             del slot.tokens[chunk.start :]
         slot.tokens.extend(chunk.tokens)
+        if 0 < chunk.start <= self._switch < len(slot.tokens) and slot.cache is not None:
+            # What is cached was turned by the rotary frequencies of short texts.
+            slot.cache = self._new_cache(slot.room)
+            return self._logits(slot.tokens, chunk.rows_wanted, cache=slot.cache)
         if slot.cache is None:
             return self._logits(slot.tokens, chunk.rows_wanted, cache=None)
         if not self._stateful or chunk.start == 0:
@@ -141,7 +154,7 @@ class PlainRunner:
         """Whether two passes over a cache give what one pass over all tokens gives; also weighs a token."""
         if self._cache_argument is None:
             return False
-        probe = [token % self.vocab_size for token in (5, 7, 11, 2, 3, 13, 1)]
+        probe = self._probe()
         cache = self._new_cache(len(probe))
         try:
             self._logits(probe[:-2], 1, cache=cache)
@@ -152,9 +165,22 @@ class PlainRunner:
             return False
         layers = [layer for layer in cache.layers if isinstance(layer, RollbackLayer)]
         self._bytes_per_token = sum(layer.nbytes() for layer in layers) // len(probe)
-        scale = float(whole.abs().max())
+        return self._same(cached, whole)
+
+    @torch.inference_mode()
+    def _looks_ahead(self) -> bool:
+        """Whether a row changes with the tokens behind it: a draft would change what it is held against."""
+        probe = self._probe()
+        rows = self._logits(probe, len(probe), cache=None)
+        return not self._same(self._logits(probe[:-2], 1, cache=None)[-1], rows[-3])
+
+    def _probe(self) -> list[int]:
+        return [token % self.vocab_size for token in (5, 7, 11, 2, 3, 13, 1)]
+
+    def _same(self, logits: torch.Tensor, others: torch.Tensor) -> bool:
+        """Whether two ways to one result came to it, but for rounding."""
         slack = 0.1 if self.model.dtype != torch.float32 else 1e-3
-        return float((cached - whole).abs().max()) <= slack * scale
+        return float((logits - others).abs().max()) <= slack * float(others.abs().max())
 
     def _capacity(self) -> int:
         if self._bytes_per_token == 0:

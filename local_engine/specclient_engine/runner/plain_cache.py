@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import torch
@@ -63,6 +64,11 @@ def rollback_obstacle(config: PretrainedConfig, max_context: int, *, stateful: b
     state = "the model carries a recurrent or convolution state that cannot be rolled back"
     if stateful:
         return state
+    if (switch := rotary_switch(config)) < max_context:
+        return (
+            f"the model's rotary embedding is another for texts beyond {switch} tokens (loaded with "
+            "that max_context it can)"
+        )
     for layer in DynamicCache(config=config).layers:
         window = getattr(layer, "sliding_window", None)
         if window is not None:
@@ -73,6 +79,17 @@ def rollback_obstacle(config: PretrainedConfig, max_context: int, *, stateful: b
         elif type(layer) is not DynamicLayer and type(layer).__name__ not in _CACHES_NOTHING:
             return f"the model's cache is of a kind that is not known to roll back ({type(layer).__name__})"
     return None
+
+
+def rotary_switch(config: PretrainedConfig) -> int:
+    """The length beyond which all of a text is turned by other frequencies (LongRoPE, arXiv 2402.13753)."""
+    rope = getattr(config, "rope_parameters", None) or {}
+    lengths = [
+        int(part["original_max_position_embeddings"])
+        for part in (rope, *rope.values())
+        if isinstance(part, dict) and part.get("rope_type") == "longrope"
+    ]
+    return min(lengths, default=sys.maxsize)
 
 
 def rollback_cache(config: PretrainedConfig, room: int) -> Cache:

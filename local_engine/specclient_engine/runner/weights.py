@@ -18,8 +18,9 @@ import torch
 from safetensors import safe_open
 
 FAMILIES = frozenset({"llama", "mistral", "qwen2", "qwen3"})
-ROPE_TYPES = frozenset({"default", "linear", "llama3", "yarn"})
-"""Rotary scalings whose frequencies do not depend on the length of the sequence."""
+ROPE_TYPES = frozenset({"default", "linear", "dynamic", "llama3", "yarn"})
+"""Rotary scalings whose frequencies do not depend on the length of the text, as long as that is within
+`max_positions` (beyond it "dynamic" would begin to scale)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
