@@ -148,8 +148,8 @@ class Engine:
                 "shorten the prompt or use a model with a longer context"
             )
         raise NotEnoughMemory(
-            f"the prompt has {prompt} tokens and the memory left holds a cache of "
-            f"{self.runner.token_capacity}: shorten the prompt or free memory"
+            f"the prompt has {prompt} tokens and the memory left at load holds a cache of "
+            f"{self.runner.token_capacity}: shorten the prompt, or free memory and load the model again"
         )
 
 

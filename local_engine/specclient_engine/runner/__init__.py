@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from specclient_engine.api import ProgressCallback
 from specclient_engine.errors import UnsupportedRequest
-from specclient_engine.runner.base import Dtype
+from specclient_engine.runner.base import BYTES, Dtype
 
 if TYPE_CHECKING:
     import torch
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from specclient_engine.runner.base import ModelRunner
 
 __all__ = ["Dtype", "load_runner"]
-
-_BYTES: dict[Dtype, int] = {"auto": 2, "bfloat16": 2, "float32": 4, "int8": 1}
 
 
 def load_runner(
@@ -35,10 +33,12 @@ def load_runner(
     `dtype="auto"` is the quicker of bfloat16 and float32 on this machine; int8 is only by request.
     """
     from specclient_engine.runner.fused_loading import load_fused
-    from specclient_engine.runner.memory import require_room_for_weights
+    from specclient_engine.runner.memory import parameters, require_room_for_weights
 
     place = _place(device)
-    require_room_for_weights(folder, _BYTES[dtype], place)
+    require_room_for_weights(
+        folder.name, parameters(folder) * BYTES["bfloat16" if dtype == "auto" else dtype], place
+    )
     if not plain:
         fused = load_fused(folder, dtype=dtype, device=place, max_context=max_context, progress=progress)
         if fused is not None:

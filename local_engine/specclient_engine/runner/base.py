@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 Kind = Literal["bfloat16", "float32", "int8"]
 """What weights are multiplied as."""
 
+BYTES: dict[Kind, int] = {"bfloat16": 2, "float32": 4, "int8": 1}
+"""What one weight takes."""
+
 Dtype = Literal["auto"] | Kind
 """A kind by name, or the quickest of those that keep the model's answers."""
 

@@ -9,15 +9,16 @@ import torch
 
 from ..api import ProgressCallback
 from ..errors import UnsupportedRequest
-from .base import Dtype
+from .base import BYTES, Dtype, Kind
 from .choice import choose
 from .cuda import CudaRunner
 from .fused import FusedRunner
 from .fused_aten import AtenRunner
 from .fused_native import NativeRunner, kernels_fit
+from .memory import require_room_for_weights
 from .native_build import native_library
 from .threads import choose_threads
-from .weights import read_shape
+from .weights import ModelShape, WeightFiles, read_shape
 
 _log = logging.getLogger(__name__)
 
@@ -41,6 +42,7 @@ def load_fused(
         return None
     place = torch.device(device)
     if place.type == "cuda":
+        _require_room(folder, shape, "float32" if dtype == "float32" else "bfloat16", place)
         return CudaRunner(folder, shape, dtype, place, max_context, progress)
     found = (
         native_library() if kernels_fit(shape) else "its heads are too wide or share too much for the kernels"
@@ -52,6 +54,7 @@ def load_fused(
             "on a processor with AVX-512 VNNI"
         )
     choice = choose(dtype, library)
+    _require_room(folder, shape, choice.kind, place)
     why = found if library is None else "quicker here"
     kernels = "compiled kernels" if choice.native else f"torch operators ({why})"
     _log.info("%s runs as %s in %s.", folder.name, choice.kind, kernels)
@@ -60,3 +63,10 @@ def load_fused(
         _log.info("%s is computed by %d threads.", folder.name, choose_threads(native))
         return native
     return AtenRunner(folder, shape, choice.kind, place, max_context, progress)
+
+
+def _require_room(folder: Path, shape: ModelShape, kind: Kind, device: torch.device) -> None:
+    """Raises NotEnoughMemory where the weights do not fit as `kind`: "auto" may have become the wider one."""
+    with WeightFiles(folder) as files:
+        stored = files.embedding.dtype
+    require_room_for_weights(folder.name, shape.weight_bytes(BYTES[kind], stored), device)

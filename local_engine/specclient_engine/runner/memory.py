@@ -30,14 +30,13 @@ def available_bytes(device: torch.device) -> int:
     return min(_linux_available(), _cgroup_available())
 
 
-def require_room_for_weights(folder: Path, bytes_per_parameter: int, device: torch.device) -> None:
-    """Raises NotEnoughMemory, with the figures, when the weights in `folder` cannot fit on `device`."""
-    needed = parameters(folder) * bytes_per_parameter
+def require_room_for_weights(name: str, needed: int, device: torch.device) -> None:
+    """Raises NotEnoughMemory, with the figures, when `needed` bytes of weights cannot fit on `device`."""
     left = available_bytes(device)
     if needed > left:
         raise NotEnoughMemory(
-            f"the weights of {folder.name} take {gibibytes(needed)} and {gibibytes(left)} are free on "
-            f"{device}: close other programs, or use int8, a smaller model or another device"
+            f"the weights of {name} take {gibibytes(needed)} and {gibibytes(left)} are free on {device}: "
+            "close other programs, or use int8, a smaller model or another device"
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from .base import Kind
+from .base import BYTES, Kind
 from .pages import HugePages
 
 STRIP = 32
@@ -138,8 +138,7 @@ def pack(
     """
     weight = (weight if weight.dtype == torch.bfloat16 else weight.float()).contiguous()
     outputs, inputs = round_up(weight.shape[0], STRIP), round_up(weight.shape[1], PANEL)
-    size = {"float32": 4, "bfloat16": 2, "int8": 1}[kind]
-    strips = pages.take(outputs * inputs * size)
+    strips = pages.take(outputs * inputs * BYTES[kind])
     scale = torch.empty(outputs) if kind == "int8" else None
     library.pack(
         c_void_p(weight.data_ptr()),

@@ -59,6 +59,14 @@ class ModelShape:
         attention = self.hidden * (self.qkv_width + self.heads * self.head_dim)
         return self.layers * (attention + 3 * self.hidden * self.intermediate) + self.vocab * self.hidden
 
+    def weight_bytes(self, bytes_per_weight: int, embedding: torch.dtype) -> int:
+        """What the weights occupy once loaded: the products' own, and the embeddings as they are stored.
+
+        Tied embeddings are held twice: as rows to look up, and laid out for the head's product.
+        """
+        looked_up = 2 if embedding.itemsize == 2 else 4
+        return self.linear_parameters * bytes_per_weight + self.vocab * self.hidden * looked_up
+
     def rope_tables(self, positions: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Cosine and sine, float32 `[positions, head_dim / 2]` each."""
         angles = torch.outer(torch.arange(positions, dtype=torch.float32), self.inv_freq)
