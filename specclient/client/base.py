@@ -103,7 +103,7 @@ class ClientBase:
     def _destination(self, target: Target, config: Config) -> Destination:
         if target.provider == "local":
             return Destination(target, config, self._local_transport(target), learned=self.learned)
-        connect = Connect(target.proxy, target.verify, self._max_connections)
+        connect = Connect(target.proxy, target.verify, self._max_connections, target.client_cert)
         if connect not in self._transports:
             self._transports[connect] = self._http_transport(connect)
         transport = self._transports[connect]

@@ -31,8 +31,8 @@ RESOURCES = frozenset(
 )
 _BY_HAND = frozenset(["get", "post", "put", "patch", "delete", "request", "get_api_list"])
 _ARGUMENTS = {
-    "http_client": "use proxy=, verify= and max_connections=, or keep the official SDK with its own client "
-    "and pass it to specclient.wrap()",
+    "http_client": "use proxy=, verify=, client_cert=, headers= and max_connections=, or keep the official "
+    "SDK with its own client and pass it to specclient.wrap()",
     "azure_endpoint": "use provider='azure' with base_url= and api_version=",
     "azure_deployment": "use provider='azure' with the deployment's name as model=",
     "azure_ad_token": "use api_key=, with headers= where the service wants another one",

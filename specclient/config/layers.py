@@ -10,13 +10,11 @@ from urllib.parse import urlsplit
 from pydantic import ValidationError
 
 from specclient.config.files import Config, load_config, unknown, unknown_target
-from specclient.config.target import FIELDS, Target, TargetFields
+from specclient.config.target import FIELDS, OFF, ON, Target, TargetFields
 from specclient.config.variables import variable_of
 from specclient.errors import ConfigError
 
 _KEY_SOURCES = ("api_key", "api_key_env", "api_key_file", "api_key_command")
-_ON = ("1", "true", "yes", "on")
-_OFF = ("0", "false", "no", "off")
 _OWN = ("provider", "base_url", "model", *_KEY_SOURCES)
 """Fields that a target described by arguments does not take from `SPECCLIENT_…`: they belong to another."""
 
@@ -81,10 +79,10 @@ def _environment(
 def _from_text(field: str, text: str, variable: str) -> Any:
     if field in ("fallback",):
         return tuple(part.strip() for part in text.split(",") if part.strip())
-    if field in ("prefer_prediction", "retry_after_content", "verify"):
-        if text.lower() not in (*_ON, *_OFF):
+    if field in ("prefer_prediction", "retry_after_content"):
+        if text.lower() not in (*ON, *OFF):
             raise ConfigError(f"{variable}: true or false is expected, not {text!r}.")
-        return text.lower() in _ON
+        return text.lower() in ON
     if field == "timeout":
         try:
             return float(text)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -68,6 +70,8 @@ def _reading(seconds: float | None) -> dict[str, float | None]:
     return {"first_byte": seconds, "first_content": seconds, "content_idle": seconds}
 
 
+ON = ("1", "true", "yes", "on")
+OFF = ("0", "false", "no", "off")
 _PROXIES = ("http", "https", "socks5", "socks5h")
 _PRICED = ("input", "output", "rejected")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 §5.1
@@ -77,7 +81,7 @@ _DEVICE = re.compile(r"auto|cpu|(cuda|mps|xpu)(:\d+)?")
 class TargetFields(BaseModel):
     """The fields that a file, the environment or an argument may set, and what they may hold."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
 
     provider: str | None = None
     model: str | None = None
@@ -103,7 +107,8 @@ class TargetFields(BaseModel):
     max_response_bytes: Annotated[int, Field(gt=0)] = 256 * 1024 * 1024
     propagate: Literal["auto", "always", "never"] = "auto"
     proxy: str | None = None
-    verify: bool = True
+    verify: bool | str | ssl.SSLContext = True
+    client_cert: str | None = None
     overrides: dict[str, Any] = {}
     dtype: Literal["auto", "bfloat16", "float32", "int8"] = "auto"
     device: str = "auto"
@@ -138,6 +143,16 @@ class TargetFields(BaseModel):
             raise ValueError(f"a proxy's address begins with {', '.join(f'{kind}://' for kind in _PROXIES)}")
         if not _is_address(value):
             raise ValueError("a proxy's address is a host and a port, such as http://proxy:3128")
+        return value
+
+    @field_validator("verify")
+    @classmethod
+    def _verify(cls, value: bool | str | ssl.SSLContext) -> bool | str | ssl.SSLContext:
+        if isinstance(value, str):
+            if value.lower() in (*ON, *OFF):
+                return value.lower() in ON
+            if not Path(value).expanduser().exists():
+                raise ValueError(f"there is no {value!r}: true, false, or a file or folder of certificates")
         return value
 
     @field_validator("headers")
@@ -225,7 +240,8 @@ class Target:
     max_response_bytes: int = 256 * 1024 * 1024
     propagate: Literal["auto", "always", "never"] = "auto"
     proxy: str | None = field(default=None, repr=False)
-    verify: bool = True
+    verify: bool | str | ssl.SSLContext = True
+    client_cert: str | None = None
     overrides: Mapping[str, Any] = field(default_factory=dict)
     dtype: Literal["auto", "bfloat16", "float32", "int8"] = "auto"
     device: str = "auto"

@@ -15,6 +15,7 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urljoin, urlsplit, urlunsplit
 
@@ -60,16 +61,38 @@ class Connect:
     """How connections are made: part of a target's configuration."""
 
     proxy: str | None = field(default=None, repr=False)
-    verify: bool = True
+    verify: bool | str | ssl.SSLContext = True
     max_connections: int = MAX_CONNECTIONS
+    client_cert: str | None = None
 
     def ssl_context(self) -> ssl.SSLContext:
-        """A context that verifies, unless told not to, which is logged."""
+        """The caller's own context, or one that verifies, unless told not to, which is logged.
+
+        Raises ConfigError for a file that holds no certificates.
+        """
+        context = self.verify if isinstance(self.verify, ssl.SSLContext) else self._made()
+        if self.client_cert is not None:
+            try:
+                context.load_cert_chain(Path(self.client_cert).expanduser())
+            except OSError as error:
+                raise ConfigError(
+                    f"client_cert: {self.client_cert!r} is no PEM file with a certificate and key ({error})."
+                ) from None
+        return context
+
+    def _made(self) -> ssl.SSLContext:
         import httpx
 
+        if isinstance(self.verify, str):
+            where = Path(self.verify).expanduser()
+            folder, file = (where, None) if where.is_dir() else (None, where)
+            try:
+                return ssl.create_default_context(cafile=file, capath=folder)
+            except OSError as error:
+                raise ConfigError(f"verify: {self.verify!r} holds no certificates ({error}).") from None
         if not self.verify:
             log.warning("certificates are not verified: verify=False")
-        return httpx.create_ssl_context(verify=self.verify)
+        return httpx.create_ssl_context(verify=bool(self.verify))
 
 
 FAULTS: tuple[type[Exception], ...] = (

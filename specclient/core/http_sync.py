@@ -102,9 +102,9 @@ class _Stream(httpcore.NetworkStream):
 
 def _socket_of(stream: httpcore.NetworkStream) -> socket.socket | None:
     """The socket whose bytes are the stream's own; None where TLS runs inside TLS (a proxy's)."""
-    found = stream.get_extra_info("socket")
-    if stream.get_extra_info("ssl_object") is not None and not isinstance(found, ssl.SSLSocket):
+    if isinstance(stream.get_extra_info("ssl_object"), ssl.SSLObject):  # a socket's own is none of these
         return None
+    found = stream.get_extra_info("socket")
     return found if isinstance(found, socket.socket) else None
 
 

@@ -16,15 +16,18 @@ import urllib.request
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import httpcore
 
 from specclient.core.http import Connect
+from specclient.errors import ConfigError
 
 SHARD = 16
 KEEPALIVE_SECONDS = 5.0
+_PROXY_PORTS = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
 
 
 def proxy_for(url: str, configured: str | None) -> str | None:
@@ -130,12 +133,25 @@ class Pools:
             self._ssl = self._ssl or self._connect.ssl_context()
             options["ssl_context"] = self._ssl
         if proxy:
-            parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
-            auth = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
-            options["proxy"] = httpcore.Proxy(
-                f"{parts.scheme}://{parts.hostname}:{parts.port or 80}", auth=auth
-            )
+            options["proxy"] = _through(proxy, self._ssl)
         return options
+
+
+def _through(proxy: str, secured: ssl.SSLContext | None) -> httpcore.Proxy:
+    """A proxy by its address, which may hold a user and a password. Raises ConfigError."""
+    parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+    if parts.scheme not in _PROXY_PORTS:
+        raise ConfigError(f"A proxy of the kind {parts.scheme}:// cannot be used; see proxy, HTTPS_PROXY.")
+    if parts.scheme.startswith("socks") and find_spec("socksio") is None:
+        raise ConfigError("A SOCKS proxy needs one more package: pip install 'httpcore[socks]'.")
+    host = parts.netloc.rpartition("@")[2].rstrip(":")
+    if parts.port is None:
+        host = f"{host}:{_PROXY_PORTS[parts.scheme]}"
+    return httpcore.Proxy(
+        f"{parts.scheme}://{host}",
+        auth=(unquote(parts.username), unquote(parts.password or "")) if parts.username else None,
+        ssl_context=secured if parts.scheme == "https" else None,
+    )
 
 
 def _outdated(shards: list[Shard]) -> list[Any]:
