@@ -216,9 +216,11 @@ class AnswerReader:
         if rules.ttft_includes_queue is False:
             first_token_from_scheduling(found)
         self._check(found, notes, elapsed)
+        reported = len(found)
         for rule in rules.derived:
             derive(rule, found, notes)
-        self._check(found, notes, elapsed)
+        if len(found) > reported:
+            self._check(found, notes, elapsed)
         return self._reading(found, notes)
 
     def _check(self, found: Found, notes: Notes, elapsed: float | None) -> None:
@@ -258,11 +260,16 @@ class AnswerReader:
     def _reading(
         self, found: Mapping[str, tuple[float, Source, str]], notes: Mapping[tuple[str, str], str]
     ) -> Reading:
-        count = {name: int(found[name][0]) if name in found else None for name in TOKEN_NAMES}
-        time = {name: Measure(*found[name]) if name in found else None for name in TIME_NAMES}
+        count: dict[str, int | None] = dict.fromkeys(TOKEN_NAMES)
+        time: dict[str, Measure | None] = dict.fromkeys(TIME_NAMES)
+        for name, (value, source, where) in found.items():
+            if name in count:
+                count[name] = int(value)
+            elif name in time:
+                time[name] = Measure(value, source, where)
         rate = found["acceptance_rate"][0] if "acceptance_rate" in found else None
         length = found["mean_acceptance_length"][0] if "mean_acceptance_length" in found else None
-        where = found.get("accepted", found.get("accepted_draft", found.get("acceptance_rate")))
+        counted = found.get("accepted", found.get("accepted_draft", found.get("acceptance_rate")))
         return Reading(
             usage=Usage(
                 count["prompt_tokens"],
@@ -284,7 +291,7 @@ class AnswerReader:
             time_to_first_token=time["ttft"],
             server_total=time["total"],
             ttft_includes_queue=_starts_at_arrival(self._facts, time["ttft"]),
-            counts_source=None if where is None else _counts_source(where[2]),
+            counts_source=None if counted is None else _counts_source(counted[2]),
             extra_billed=_extra_billed(self._facts, count["rejected"]),
             notes=tuple((code, text) for (code, _), text in notes.items()),
         )
