@@ -75,6 +75,7 @@ class WrappedCall:
         self._weighing = weighing
         self._asked = asked
         self._request = request
+        self._block = context.current_block()
         self._downgraded = False
         self._begun = False
         """Whether anything of an answer's body has been looked at: from then on the SDK cannot try again."""
@@ -306,7 +307,7 @@ class WrappedCall:
             self.report = report
             if report.changed:
                 log.info("%s: changed: %s", name, ", ".join(report.changed))
-            context.remember(self.report, answer.id)
+            context.remember(self.report, answer.id, self._block)
             if self.extensions is not None:
                 self.extensions[context.KEY] = self.report
         except Exception:

@@ -7,7 +7,7 @@ threads never see each other's text.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -23,31 +23,48 @@ KEY = "specclient"
 RECENT = 256
 """Reports kept by answer id, for the SDKs whose objects drop fields that they do not know."""
 
-_predicting: ContextVar[PredictionLike | None] = ContextVar("specclient_predicting", default=None)
+
+class Block:
+    """An open `predicting` block."""
+
+    def __init__(self, prediction: PredictionLike | None) -> None:
+        self.prediction = prediction
+        self._reports: deque[Report] = deque(maxlen=RECENT)
+
+    @property
+    def reports(self) -> list[Report]:
+        """Of the calls begun in the block that have ended, in any task or thread: the last 256 at most."""
+        return list(self._reports)
+
+
+_block: ContextVar[Block | None] = ContextVar("specclient_predicting", default=None)
 _last_report: ContextVar[Report | None] = ContextVar("specclient_last_report", default=None)
 _recent: OrderedDict[str, Report] = OrderedDict()
 _recent_lock = Lock()
 
 
 @contextmanager
-def predicting(prediction: PredictionLike | None) -> Iterator[None]:
+def predicting(prediction: PredictionLike | None) -> Iterator[Block]:
     """Give the calls inside the block a prediction, for SDKs whose methods have no such parameter.
 
-        with specclient.predicting(known_text):
+        with specclient.predicting(known_text) as block:
             groq_client.chat.completions.create(model=…, messages=…)
+        block.reports[-1].prediction.outcome
 
     Takes what `prediction=` takes. A call's own `prediction` wins; `predicting(None)` hides an outer block.
+    The block collects its calls' reports, also where a framework makes them in tasks of its own.
     """
-    token = _predicting.set(prediction)
+    block = Block(prediction)
+    token = _block.set(block)
     try:
-        yield
+        yield block
     finally:
-        _predicting.reset(token)
+        _block.reset(token)
 
 
-def current_prediction() -> PredictionLike | None:
-    """What the innermost `predicting` block gives."""
-    return _predicting.get()
+def current_block() -> Block | None:
+    """The innermost `predicting` block."""
+    return _block.get()
 
 
 def last_report() -> Report | None:
@@ -55,9 +72,11 @@ def last_report() -> Report | None:
     return _last_report.get()
 
 
-def remember(report: Report, answer_id: str | None) -> None:
-    """Make a report findable by `last_report` and by its answer's id."""
+def remember(report: Report, answer_id: str | None, block: Block | None) -> None:
+    """Make a report findable by `last_report`, by its answer's id, and in the block its call began in."""
     _last_report.set(report)
+    if block is not None:
+        block._reports.append(report)
     if answer_id:
         with _recent_lock:
             _recent[answer_id] = report

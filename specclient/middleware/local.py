@@ -105,13 +105,13 @@ class Local:
 
 def _finished(flow: Flow) -> dict[str, Any]:
     assert flow.result is not None
-    return _with_report(flow.result, flow.report)
+    return _with_report(flow.result, flow.report, context.current_block())
 
 
-def _with_report(value: dict[str, Any], report: Report | None) -> dict[str, Any]:
+def _with_report(value: dict[str, Any], report: Report | None, block: context.Block | None) -> dict[str, Any]:
     if report is None:
         return value
-    context.remember(report, value.get("id"))
+    context.remember(report, value.get("id"), block)
     return {**value, context.KEY: json.loads(report.model_dump_json(exclude_none=True))}
 
 
@@ -128,8 +128,8 @@ def _error(message: str, kind: str, code: str | None, param: str | None) -> dict
     return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
 
-def _event(item: Item) -> bytes:
-    return b"data: " + compact(_with_report(*item)) + b"\n\n"
+def _event(item: Item, block: context.Block | None) -> bytes:
+    return b"data: " + compact(_with_report(*item, block)) + b"\n\n"
 
 
 class SyncLocalBody:
@@ -138,11 +138,12 @@ class SyncLocalBody:
     def __init__(self, chunks: Generator[Item], flow: Flow) -> None:
         self._chunks = chunks
         self._flow = flow
+        self._block = context.current_block()
 
     def __iter__(self) -> Iterator[bytes]:
         try:
             for item in self._chunks:
-                yield _event(item)
+                yield _event(item, self._block)
         except APIError as error:
             yield b"data: " + compact(_told(error)[1]) + b"\n\n"
         else:
@@ -159,11 +160,12 @@ class AsyncLocalBody:
     def __init__(self, chunks: AsyncGenerator[Item], flow: Flow) -> None:
         self._chunks = chunks
         self._flow = flow
+        self._block = context.current_block()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
             async for item in self._chunks:
-                yield _event(item)
+                yield _event(item, self._block)
         except APIError as error:
             yield b"data: " + compact(_told(error)[1]) + b"\n\n"
         else:

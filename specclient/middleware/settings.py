@@ -21,7 +21,7 @@ from specclient.economics.options import EconomicsOptions
 from specclient.economics.workload import current_workload
 from specclient.middleware import pending
 from specclient.middleware.call import Weighing, WrappedCall
-from specclient.middleware.context import current_prediction
+from specclient.middleware.context import current_block
 from specclient.middleware.endpoints import LOCAL, Address, address_of
 from specclient.middleware.known import Known
 from specclient.middleware.local import Local
@@ -99,7 +99,8 @@ class Settings:
         asked = parsed(request.content)
         if not isinstance(asked, dict):
             return None
-        beside = current_prediction() if asked.get("prediction") is None else None
+        block = current_block()
+        beside = block.prediction if block is not None and asked.get("prediction") is None else None
         prediction = Prediction.of(beside, asked)
         read_limit = request.extensions.get("timeout", {}).get("read")
         if request.url.scheme == LOCAL or self.options.provider == LOCAL:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import gc
 import json
 import threading
@@ -158,7 +159,7 @@ def test_a_dropped_stream_is_ended(client: Any, server: ScriptedServer) -> None:
     answer.stream._stream._close()  # the socket, so that nothing is left open behind the test
     del answer, request
     gc.collect()
-    assert extensions["specclient"].attempts[0].status == 200
+    assert extensions["specclient"].report.attempts[0].status == 200
 
 
 def test_cancelling_an_async_stream_leaks_nothing(server: ScriptedServer) -> None:
@@ -341,3 +342,22 @@ def test_an_inner_block_hides_the_outer(client: Any, server: ScriptedServer) -> 
         post(client, prediction="own")
     sent = [request.json.get("prediction", {}).get("content") for request in server.requests]
     assert sent == [None, "inner", "own"]
+
+
+def test_a_block_has_the_reports_of_calls_in_tasks_and_threads_of_others(
+    client: Any, server: ScriptedServer
+) -> None:
+    """Frameworks make calls where `last_report` of the caller's own task does not see them."""
+    stream = scripted.sse(scripted.chunk("Hel"), scripted.finish())
+    server.respond = lambda request: (
+        stream if request.json.get("stream") else scripted.reply(scripted.completion())
+    )
+    contextvars.copy_context().run(post, client)
+    with predicting("known") as block:
+        contextvars.copy_context().run(post, client)
+        asyncio.run(asyncio.to_thread(post, client, stream=True))
+        with predicting(None) as inner:
+            post(client)
+    post(client)
+    assert [report.prediction.outcome for report in block.reports] == ["forwarded", "forwarded"]
+    assert [report.prediction.outcome for report in inner.reports] == ["none"]

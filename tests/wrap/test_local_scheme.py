@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from specclient.middleware import last_report, report_of, wrap
+from specclient.middleware import last_report, predicting, report_of, wrap
 from tests.server import ScriptedServer
 from tests.wrap.sdks import KINDS, MESSAGES, Sdk, text_of
 
@@ -95,11 +95,11 @@ def test_a_prediction_that_the_endpoint_cannot_take_goes_to_the_engine(
     openai = pytest.importorskip("openai", reason="the openai SDK is not installed")
     with openai.OpenAI(api_key="k", base_url=server.url) as client:
         wrap(client, provider="groq", on_unsupported="local", engine=engine)
-        answer = client.chat.completions.create(
-            model="llama", messages=MESSAGES, max_tokens=8, prediction={"type": "content", "content": "x"}
-        )
+        with predicting("x") as block:
+            answer = client.chat.completions.create(model="llama", messages=MESSAGES, max_tokens=8)
     report = report_of(answer)
     assert report is not None
+    assert block.reports == [report]
     assert (report.provider, report.prediction.outcome) == ("local", "local")
     assert any("Groq" in note.text for note in report.notes)
     assert server.requests == []
