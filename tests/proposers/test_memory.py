@@ -19,23 +19,42 @@ def line(*tokens: int) -> Line:
     return written
 
 
-def test_three_tokens_say_more_than_two() -> None:
+def learn(known: Memory, written: Line, token: int) -> None:
+    known.learn(written, written.keys(), token)
+
+
+def votes(known: Memory, written: Line) -> dict[str | int, int]:
+    """The guesses of `known` by kind, for a request that knows nothing itself."""
+    return {key[0]: token for token, key in known.votes(written, written.keys(), (None, None, None))}
+
+
+def test_more_tokens_say_more_than_fewer() -> None:
     known = Memory()
-    known.learn(line(1, 2, 3), 4)
-    known.learn(line(9, 2, 3), 5)
-    assert known.guess(line(1, 2, 3)) == (4, "memory of three", 2)
-    assert known.guess(line(7, 2, 3)) == (5, "memory of two", 1)
-    assert known.guess(line(2, 7, 3)) is None
+    learn(known, line(8, 1, 2, 3), 4)
+    learn(known, line(9, 9, 2, 3), 5)
+    learn(known, line(7, 1, 2, 3), 6)
+    assert votes(known, line(8, 1, 2, 3))["memory of four"] == 4
+    assert votes(known, line(5, 1, 2, 3))["memory of three"] == 6
+    assert votes(known, line(7, 7, 2, 3))["memory of two"] == 6
+    assert not {"memory of two", "memory of three"} & votes(known, line(2, 7, 3)).keys()
+
+
+def test_a_context_that_the_request_knows_itself_is_not_looked_up() -> None:
+    known, written = Memory(), line(1, 2, 3)
+    learn(known, written, 4)
+    here = [None, [9, 1, 0], None]
+    kinds = {key[0] for _, key in known.votes(written, written.keys(), here)}
+    assert kinds == {"memory of four", "memory of token", "memory of shape"}
 
 
 def test_old_contexts_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "MOST", 100)
     known = Memory()
     for token in range(250):
-        known.learn(line(token, token, token), 1)
-    assert known.guess(line(249, 249, 249)) is not None
-    assert known.guess(line(0, 0, 0)) is None
-    assert len(known._after_three) <= 101
+        learn(known, line(token, token, token, token), 1)
+    assert votes(known, line(249, 249, 249, 249))
+    assert not votes(known, line(0, 0, 0, 0))
+    assert all(len(run) <= 101 for run in known._runs)
 
 
 def test_the_second_request_of_a_kind_needs_fewer_passes() -> None:
@@ -54,9 +73,9 @@ def test_what_was_written_is_not_written_down() -> None:
 def test_contexts_know_the_line_they_are_in() -> None:
     contexts, written = LineContexts(), Line()
     for token, flags in ((10, BREAK), (1, WORD), (2, 0), (3, WORD), (4, 0)):
-        contexts.learn(written, token)
+        contexts.learn(written.keys(), token)
         written.push(token, flags)
     again = Line()
     for token, flags in ((10, BREAK), (1, WORD), (2, 0), (77, WORD | SPACED)):
         again.push(token, flags)
-    assert contexts.guesses(again) == [(4, "shape", 2)]
+    assert contexts.entries(again.keys()) == [None, None, [4, 1, 0]]

@@ -6,7 +6,9 @@ its latest successor and how often that was confirmed in a row.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
+from itertools import islice
 
 from specclient_engine.proposers.vocabulary import BREAK, SPACED, WORD
 
@@ -34,6 +36,12 @@ def note(known: Successors, context: int, token: int) -> None:
         entry[0], entry[2] = token, 1
 
 
+def forget_half(known: Successors) -> None:
+    """Forget the contexts that were seen first."""
+    for key in list(islice(known, len(known) // 2)):
+        del known[key]
+
+
 def settled(entry: list[int]) -> int:
     """How far a successor may be relied on: 1..10."""
     return min(entry[1], 5) * 2 - entry[2]
@@ -42,16 +50,16 @@ def settled(entry: list[int]) -> int:
 class Line:
     """Where the output stands in its line.
 
-    `third`, `second` and `last` are the last tokens, `indent` the token of the line break before the
+    `fourth` to `last` are the last tokens, `indent` the token of the line break before the
     line, `head` the line's first token, `length` its tokens so far. The shape is the last two tokens
     with words taken as one.
     """
 
-    __slots__ = ("_before", "_shape", "head", "indent", "last", "length", "second", "third")
+    __slots__ = ("_before", "_shape", "fourth", "head", "indent", "last", "length", "second", "third")
 
     def __init__(self) -> None:
-        self.third = self.second = self.last = self.indent = self.head = self.length = 0
-        self._shape = self._before = 0
+        self.fourth = self.third = self.second = self.last = 0
+        self.indent = self.head = self.length = self._shape = self._before = 0
 
     def copy(self) -> Line:
         """An independent copy."""
@@ -59,7 +67,7 @@ class Line:
 
     def push(self, token: int, flags: int) -> None:
         """Go on by one token with its `Vocabulary` flags."""
-        self.third, self.second, self.last = self.second, self.last, token
+        self.fourth, self.third, self.second, self.last = self.third, self.second, self.last, token
         if not flags & WORD:
             self._before, self._shape = self._shape, token
         elif flags & SPACED or self._shape != ANY_WORD:
@@ -86,16 +94,16 @@ class LineContexts:
     def __init__(self) -> None:
         self._maps: tuple[Successors, ...] = tuple({} for _ in KINDS)
 
-    def learn(self, line: Line, token: int) -> None:
-        """`token` followed `line`."""
-        for known, key in zip(self._maps, line.keys(), strict=True):
+    def learn(self, keys: Sequence[int], token: int) -> None:
+        """`token` followed a line with these `Line.keys`."""
+        for known, key in zip(self._maps, keys, strict=True):
             note(known, key, token)
 
-    def guesses(self, line: Line) -> list[tuple[int, str, int]]:
-        """(token, kind of context, how settled it is: 1..10) for each context seen before."""
-        found = []
-        for kind, known, key in zip(KINDS, self._maps, line.keys(), strict=True):
-            entry = known.get(key)
-            if entry is not None:
-                found.append((entry[0], kind, settled(entry)))
-        return found
+    def entries(self, keys: Sequence[int]) -> list[list[int] | None]:
+        """What is known of each context, in the order of `KINDS`."""
+        return [known.get(key) for known, key in zip(self._maps, keys, strict=True)]
+
+    def trim(self) -> None:
+        """Forget the older half."""
+        for known in self._maps:
+            forget_half(known)

@@ -1,4 +1,4 @@
-"""What followed two or three tokens in earlier requests of the same engine.
+"""What followed a few tokens in earlier requests of the same engine.
 
 A new function is rarely the first of its kind: names, idioms and whole lines come back from request to
 request. This is the cross-request side of SuffixDecoding (arXiv 2411.04975) with short contexts in place
@@ -7,38 +7,59 @@ of its tree. It changes what is drafted, never what is answered, and lives in th
 
 from __future__ import annotations
 
-from itertools import islice
+from collections.abc import Iterator, Sequence
 
-from specclient_engine.proposers.contexts import SHIFT, Line, Successors, note, settled
+from specclient_engine.proposers.contexts import (
+    SHIFT,
+    Line,
+    LineContexts,
+    Successors,
+    forget_half,
+    note,
+    settled,
+)
 
 MOST = 1 << 16
-"""Contexts of each length that are kept; beyond that the oldest half goes."""
+"""Contexts of four tokens that are kept; beyond that the older half of all contexts goes."""
+RUNS = ("memory of four", "memory of three", "memory of two")
+LINES = ("memory of token", "memory of indent", "memory of shape")
 
 
 class Memory:
-    """Successors of the last three and the last two tokens. Not thread-safe."""
+    """Successors of the last four, three and two tokens, and of the contexts of a line. Not thread-safe."""
 
-    __slots__ = ("_after_three", "_after_two")
+    __slots__ = ("_lines", "_runs")
 
     def __init__(self) -> None:
-        self._after_three: Successors = {}
-        self._after_two: Successors = {}
+        self._runs: tuple[Successors, ...] = tuple({} for _ in RUNS)
+        self._lines = LineContexts()
 
-    def learn(self, line: Line, token: int) -> None:
-        """`token` followed `line`."""
-        two = (line.second << SHIFT) + line.last
-        note(self._after_two, two, token)
-        note(self._after_three, (line.third << 2 * SHIFT) + two, token)
-        if len(self._after_three) > MOST:
-            for kept in (self._after_two, self._after_three):
-                for key in list(islice(kept, len(kept) // 2)):
-                    del kept[key]
+    def learn(self, line: Line, keys: Sequence[int], token: int) -> None:
+        """`token` followed `line`, whose `Line.keys` are `keys`."""
+        for known, key in zip(self._runs, _run_keys(line), strict=True):
+            note(known, key, token)
+        self._lines.learn(keys, token)
+        if len(self._runs[0]) > MOST:
+            self._lines.trim()
+            for known in self._runs:
+                forget_half(known)
 
-    def guess(self, line: Line) -> tuple[int, str, int] | None:
-        """(token, kind, how settled it is: 1..10) after the last three tokens, else after the last two."""
-        two = (line.second << SHIFT) + line.last
-        entry = self._after_three.get((line.third << 2 * SHIFT) + two)
-        if entry is not None:
-            return entry[0], "memory of three", settled(entry)
-        entry = self._after_two.get(two)
-        return None if entry is None else (entry[0], "memory of two", settled(entry))
+    def votes(
+        self, line: Line, keys: Sequence[int], known: Sequence[list[int] | None]
+    ) -> Iterator[tuple[int, tuple[str, int]]]:
+        """Guesses with their keys: after the longest run that is remembered, and for the contexts of the
+        line of which the request itself has `known` nothing."""
+        for name, run, key in zip(RUNS, self._runs, _run_keys(line), strict=True):
+            entry = run.get(key)
+            if entry is not None:
+                yield entry[0], (name, settled(entry))
+                break
+        for name, here, entry in zip(LINES, known, self._lines.entries(keys), strict=True):
+            if here is None and entry is not None:
+                yield entry[0], (name, settled(entry))
+
+
+def _run_keys(line: Line) -> tuple[int, int, int]:
+    two = (line.second << SHIFT) + line.last
+    three = (line.third << 2 * SHIFT) + two
+    return (line.fourth << 3 * SHIFT) + three, three, two
