@@ -6,31 +6,13 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
-from pydantic import ValidationError
-
+from specclient.client.chunks import maker
 from specclient.core import drive
 from specclient.core.flow import Flow
 from specclient.report import Report
-from specclient.types import Answer, parse
+from specclient.types import Answer
 
 T = TypeVar("T", bound=Answer)
-
-
-def _maker(model: type[T]) -> drive.Make[T]:
-    """From an object of the stream to a chunk. It holds no stream, so a dropped one is collected at once."""
-    model.model_rebuild()
-    validate = model.__pydantic_validator__.validate_python
-
-    def make(obj: dict[str, Any], report: Report | None) -> T:
-        try:
-            chunk: T = validate(obj)
-        except ValidationError:
-            chunk = parse(model, obj)
-        if report is not None:
-            chunk.specclient = report
-        return chunk
-
-    return make
 
 
 class _Base(Generic[T]):
@@ -63,7 +45,7 @@ class Stream(_Base[T]):
 
     def __init__(self, flow: Flow, model: type[T]) -> None:
         self._flow = flow
-        self._chunks = drive.chunks(flow, _maker(model))
+        self._chunks = drive.chunks(flow, maker(model))
 
     def __iter__(self) -> Iterator[T]:
         return self._chunks
@@ -95,7 +77,7 @@ class AsyncStream(_Base[T]):
     @classmethod
     async def begin(cls, flow: Flow, model: type[T]) -> AsyncStream[T]:
         """A stream over a flow whose headers came."""
-        return AsyncStream(flow, await drive.achunks(flow, _maker(model)))
+        return AsyncStream(flow, await drive.achunks(flow, maker(model)))
 
     def __aiter__(self) -> AsyncIterator[T]:
         return self._chunks

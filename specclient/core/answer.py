@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from specclient.core.alike import PLAIN_KEYS, Piece, filled
 from specclient.core.errors import embedded_error
 from specclient.core.exchange import DONE
 from specclient.core.plan import Plan
@@ -21,19 +22,6 @@ from specclient.errors import APIResponseValidationError, IncompleteStreamError
 from specclient.tracing import ResponseFacts
 from specclient_providers import AnswerReader, Reading
 
-_PLAIN_KEYS = frozenset(
-    {
-        "id",
-        "object",
-        "created",
-        "model",
-        "choices",
-        "usage",
-        "system_fingerprint",
-        "service_tier",
-        "obfuscation",
-    }
-)
 _REASONING = ("reasoning_content", "reasoning", "thinking")
 _OTHER_CONTENT = ("tool_calls", "function_call", "refusal", "audio")
 
@@ -63,6 +51,7 @@ class Answer:
         self._wanted = _choices_wanted(plan.body)
         self._hide = plan.hide if plan.hidden else None
         self._given = given
+        self._like: tuple[dict[str, Any], dict[str, Any] | None] | None = None  # and how it is shown
 
     @property
     def text(self) -> str:
@@ -83,8 +72,8 @@ class Answer:
         self.headers = headers
         self._reader.headers(headers)
 
-    def event(self, obj: Any) -> dict[str, Any] | None:
-        """Take one object of a stream; the object to give to the caller now, if any.
+    def event(self, obj: Any) -> dict[str, Any] | Piece | None:
+        """Take one object of a stream; the object to give to the caller now, if any. A `Piece` stays one.
 
         Raises the error that the object holds, if it holds one.
         """
@@ -93,6 +82,8 @@ class Answer:
             return None
         if self.done:  # in one block with [DONE], and no part of the answer
             return None
+        if type(obj) is tuple:
+            return self._piece(obj)
         self._timeline.frame()
         if type(obj) is not dict:
             raise APIResponseValidationError(
@@ -113,7 +104,7 @@ class Answer:
         for choice in choices:
             if type(choice) is dict:
                 self._choice(choice)
-        if obj.get("usage") or finished or self._finish or not (obj.keys() <= _PLAIN_KEYS):
+        if obj.get("usage") or finished or self._finish or not (obj.keys() <= PLAIN_KEYS):
             self._reader.event(obj)
             self._last = {**self._last, **{k: v for k, v in obj.items() if v is not None}}
         if self._hide is not None and (obj := self._hide(obj)) is None:
@@ -123,6 +114,23 @@ class Answer:
             return given
         out, self._held = self._held, obj
         return out
+
+    def _piece(self, piece: Piece) -> dict[str, Any] | Piece | None:
+        """`event` for one that is like one before it but for its text: most events of most streams."""
+        if self._finish or self._given:
+            return self.event(filled(piece))
+        if self._hide is not None:
+            like = piece[0]
+            if self._like is None or self._like[0] is not like:
+                self._like = like, self._hide(like)
+            shown = self._like[1]
+            if shown is None:
+                return self.event(filled(piece))
+            piece = shown, piece[1], piece[2]
+        self._timeline.text()
+        self._pieces.append(piece[1])
+        self.has_content = True
+        return piece
 
     def _refuse_error(self, obj: Mapping[str, Any]) -> None:
         if (error := embedded_error(obj, self.headers)) is not None:

@@ -75,6 +75,10 @@ class ChunkJoiner:
 
     def take(self, data: bytes) -> bytes:
         """The content of one read (empty: the end of all); `rest` is set where the parser's turn has come."""
+        if not (self._left or self._held or self._data_end):
+            found = _SIZE.match(data)
+            if found and data[-2:] == b"\r\n" and len(data) - found.end() - 2 == int(found[1], 16) > 0:
+                return data[found.end() : -2]  # exactly one chunk
         content, rest = self.content(data) if data else (b"", data)
         if rest or not data:
             self.rest = rest
@@ -86,10 +90,6 @@ class ChunkJoiner:
             data = self._held + data
             self._held = b""
         place, size = 0, len(data)
-        if not self._left and not self._data_end:
-            found = _SIZE.match(data)
-            if found and data[-2:] == b"\r\n" and size - found.end() - 2 == int(found[1], 16) > 0:
-                return data[found.end() : -2], b""  # exactly one chunk
         pieces: list[bytes] = []
         rest = b""
         while place < size:

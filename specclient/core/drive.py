@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import nullcontext
 from typing import Any, TypeVar, overload
 
+from specclient.core.alike import Piece, filled
 from specclient.core.fetch import Fetch
 from specclient.core.flow import Flow
 from specclient.core.ops import Close, Op, Open, Read, Ready, Sleep
@@ -58,15 +59,15 @@ def _perform(op: Op) -> Any:
 
 
 T = TypeVar("T")
-Make = Callable[[dict[str, Any], Report | None], T]
+Make = Callable[[dict[str, Any] | Piece, Report | None], T]
 """What becomes of an object and, with the last one, of the report."""
 
 
 Pair = tuple[dict[str, Any], Report | None]
 
 
-def _pair(obj: dict[str, Any], report: Report | None) -> Pair:
-    return obj, report
+def _pair(obj: dict[str, Any] | Piece, report: Report | None) -> Pair:
+    return filled(obj) if isinstance(obj, tuple) else obj, report
 
 
 @overload
@@ -89,7 +90,7 @@ def chunks(flow: Flow, make: Make[Any] = _pair) -> Generator[Any]:
 
 
 def _chunks(flow: Flow, make: Make[T]) -> Generator[T]:
-    out: dict[str, Any] | None
+    out: dict[str, Any] | Piece | None
     try:
         yield make({}, None)
         while True:
@@ -196,7 +197,7 @@ async def achunks(flow: Flow, make: Make[Any] = _pair) -> AsyncGenerator[Any]:
 
 
 async def _achunks(flow: Flow, make: Make[T]) -> AsyncGenerator[T]:
-    out: dict[str, Any] | None
+    out: dict[str, Any] | Piece | None
     try:
         yield make({}, None)
         while True:

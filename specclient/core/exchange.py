@@ -1,7 +1,8 @@
 """One attempt's answer, whatever carries it.
 
-`read()` returns the next parsed JSON objects of the answer, an empty list for bytes that were no event
-(a keep-alive), `DONE` as an element where the stream said that it is over, and None at its end. A plain
+`read()` returns the next parsed JSON objects of the answer (an event that is like one before it but for its
+text may come as an `alike.Piece`), an empty list for bytes that were no event (a keep-alive), `DONE` as an
+element where the stream said that it is over, and None at its end. A plain
 answer is one object. `HttpExchange` and its async twin share `Body`, which turns bytes into objects and
 does no I/O; `local.py` has the exchange of the embedded engine.
 """
@@ -15,6 +16,7 @@ from typing import Any, Protocol
 
 from pydantic_core import from_json
 
+from specclient.core.alike import Alike
 from specclient.core.sse import SSEReader
 from specclient.core.wire import Wire
 from specclient.errors import APIConnectionError, APIResponseValidationError
@@ -88,6 +90,7 @@ class Body:
         self._streamed = streamed
         self._seen = False
         self._reader = SSEReader()
+        self._alike = Alike()
         self._unpack = _decoder(headers.get("content-encoding", ""))
         self._pieces: list[bytes] = []
         self._left = limit
@@ -116,12 +119,18 @@ class Body:
                 self._wire.touch()
                 return []
             block, self._pieces = b"".join(self._pieces), []
+        alike = self._alike
+        if (piece := alike.event(block)) is not None and self._reader.idle:
+            return [piece]
         try:
             events = self._reader.feed(block)
         except ValueError as error:
             raise APIResponseValidationError(f"The stream cannot be read: {error}.") from None
         objects: list[Any] = []
         for name, data in events:
+            if not name and (piece := alike.piece(data)) is not None:
+                objects.append(piece)
+                continue
             try:
                 value = from_json(data)
             except ValueError:
@@ -134,6 +143,8 @@ class Body:
                 value = {"error": value}
             if value is DONE or isinstance(value, dict):
                 objects.append(value)
+                if value is not DONE and not name:
+                    alike.learn(data, value)
         return objects
 
     def _is_stream_after_all(self) -> bool:

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from specclient import tracing
+from specclient.core.alike import Piece
 from specclient.core.answer import Answer
 from specclient.core.breaker import counts_as_failure
 from specclient.core.destination import CallOptions, Destination
@@ -67,7 +68,7 @@ class Flow:
         self.result: dict[str, Any] | None = None
         self.exchange: Any = None
         self.answer: Answer | None = None
-        self.held: list[dict[str, Any]] = []
+        self.held: list[dict[str, Any] | Piece] = []
         self.rest: list[Any] = []
         """What came in one block with the first content: an error in it must not cost the content."""
         self.completed = False

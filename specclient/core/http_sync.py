@@ -53,22 +53,32 @@ class _Stream(httpcore.NetworkStream):
 
     def content(self, wire: Wire) -> bytes | None:
         """The body's next bytes; None where only the parser above can tell what comes."""
-        while self.joiner.takes_content:
-            if content := self.joiner.take(self._receive(wire.read())):
+        joiner = self.joiner
+        while joiner.takes_content:
+            if content := joiner.take(self._receive(wire)):
                 return content
         return None
 
-    def _receive(self, seconds: float | None) -> bytes:
-        """`_inner.read` without its layers: chunks come one by one, and each would pay for them."""
-        if self._socket is None:
-            return self._inner.read(READ_BYTES, seconds)
-        try:
-            self._socket.settimeout(seconds)
-            return self._socket.recv(READ_BYTES)
-        except TimeoutError as error:
-            raise httpcore.ReadTimeout(error) from error
-        except OSError as error:
-            raise httpcore.ReadError(error) from error
+    def _receive(self, wire: Wire) -> bytes:
+        """`_inner.read` without its layers: chunks come one by one, and each would pay for them.
+
+        To set a socket's limit is a system call. One that is a little shorter than the time left is
+        therefore left as it is, and what then remains is waited for in a further turn.
+        """
+        connection = self._socket
+        if connection is None:
+            return self._inner.read(READ_BYTES, wire.read())
+        while True:
+            left, limit = wire.read(), connection.gettimeout()
+            try:
+                if left is None or left < 1:
+                    connection.settimeout(left)
+                elif limit is None or not 0.8 * left <= limit <= left:
+                    connection.settimeout(0.9 * left)
+                return connection.recv(READ_BYTES)
+            except OSError as error:
+                if not isinstance(error, TimeoutError) or error.errno is not None:  # the network's own
+                    raise httpcore.ReadError(error) from error
 
     def write(self, buffer: bytes, timeout: Any = None) -> None:
         if not isinstance(timeout, Wire):

@@ -47,6 +47,11 @@ class SSEReader:
         return bool(self._held or self._data)
 
     @property
+    def idle(self) -> bool:
+        """Whether what comes next begins an event, whatever came before it."""
+        return not (self._held or self._data or self._name or self._after_cr or self._start)
+
+    @property
     def unfinished(self) -> bytes:
         """The data of an event that no blank line has closed yet: some servers end at `[DONE]`."""
         line = b"".join(self._held)
@@ -86,7 +91,7 @@ class SSEReader:
             and 8 < size <= self._limit
             and block.find(b"\n") == size - 2
             and block[-1] == 10
-            and not (self._start or self._held or self._data or self._name or self._after_cr)
+            and self.idle
             and b"\r" not in block
         )
 

@@ -178,6 +178,23 @@ class Timeline:
         elif attempt.first_answer is None:
             attempt.first_answer = now
 
+    def text(self) -> None:
+        """`frame` and `content` of an event of the answer's text, on one reading of the clock."""
+        attempt = self._current
+        last = attempt.last_content
+        if last is None or attempt.first_answer is None:
+            self.frame()
+            self.content()
+            return
+        now = attempt.last_frame = attempt.last_content = self._clock()
+        attempt.frames += 1
+        attempt.content_frames += 1
+        gap = now - last
+        if gap > attempt.max_gap:
+            attempt.max_gap = gap
+        if attempt.content_frames <= MAX_GAPS + 1:
+            attempt.gaps.append(gap)
+
     def done(self) -> None:
         """The call is over for the caller; the first call wins."""
         if self.ended is None:

@@ -75,15 +75,17 @@ class Wire:
     def read(self) -> float | None:
         """Seconds that the next read may take."""
         timeout, attempt = self.timeout, self.timeline.attempt
+        last = attempt.last_content
+        if last is not None and self._finished is None and self._drain is None:
+            return self._seconds("content_idle", timeout.content_idle, last)
         if self._drain is not None:
             return self._seconds("drain", DRAIN_SECONDS, self._drain)
         if self._finished is not None:
             idle = timeout.content_idle
             wait = AFTER_FINISH_SECONDS if idle is None else min(idle, AFTER_FINISH_SECONDS)
             return self._seconds("after_finish", wait, self._finished)
-        last = attempt.last_content or self._touched
-        if last is not None:
-            return self._seconds("content_idle", timeout.content_idle, last)
+        if self._touched is not None:
+            return self._seconds("content_idle", timeout.content_idle, self._touched)
         if self.got_headers:
             return self._seconds("first_content", timeout.first_content, attempt.issued)
         return self._seconds("first_byte", timeout.first_byte, attempt.issued)
