@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 # Part of the converted folder's name: raise it when the conversion's result changes.
-_FORMAT = 1
+_FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from specclient_engine.api import Progress, ProgressCallback
 from specclient_engine.errors import ModelCorrupt
 from specclient_engine.models.cache import require_space
+from specclient_engine.models.gguf_facts import ROPE_TABLE, SINGLE_DIGITS, complete_config, value_of
 
 if TYPE_CHECKING:
     import torch
@@ -68,18 +69,19 @@ def convert_gguf(file: Path, folder: Path, progress: ProgressCallback | None = N
     folder.mkdir(parents=True, exist_ok=True)
     if architecture in _RENAMED_ARCHITECTURES:
         untied = any(t.name == "output.weight" for t in reader.tensors)
-        config = _save_config(file, folder, tied=not untied)
+        config = _save_config(file, folder, reader, tied=not untied)
         _save_tensors(_renamed(reader, config, architecture, progress), folder)
     else:
         _convert_through_transformers(file, folder, progress)
-    _save_tokenizer(file, folder)
+    _save_tokenizer(file, folder, reader)
 
 
-def _save_config(file: Path, folder: Path, *, tied: bool) -> Any:
+def _save_config(file: Path, folder: Path, reader: Any, *, tied: bool) -> Any:
     from transformers import AutoConfig
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
     config = AutoConfig.from_pretrained(file.parent, gguf_file=file.name)
+    complete_config(config, reader)
     config.tie_word_embeddings = tied
     config.architectures = [MODEL_FOR_CAUSAL_LM_MAPPING_NAMES[config.model_type]]
     config.dtype = "bfloat16"
@@ -87,17 +89,34 @@ def _save_config(file: Path, folder: Path, *, tied: bool) -> Any:
     return config
 
 
-def _save_tokenizer(file: Path, folder: Path) -> None:
+def _save_tokenizer(file: Path, folder: Path, reader: Any) -> None:
+    from tokenizers import pre_tokenizers
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
+    if value_of(reader, "tokenizer.ggml.pre") in SINGLE_DIGITS:
+        tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+            [
+                pre_tokenizers.Digits(individual_digits=True),
+                pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True),
+            ]
+        )
     tokenizer.save_pretrained(folder)
-    vocabulary = tokenizer.get_vocab()
+    size = len(reader.fields["tokenizer.ggml.tokens"].data)
+    _drop_tokens_of_no_model(folder / "tokenizer.json", size)
+    vocabulary = {token: number for token, number in tokenizer.get_vocab().items() if number < size}
     ends = {tokenizer.eos_token_id} | {vocabulary[t] for t in _END_TOKENS if t in vocabulary}
     generation = {"eos_token_id": sorted(i for i in ends if i is not None)}
     if tokenizer.bos_token_id is not None:
         generation["bos_token_id"] = tokenizer.bos_token_id
     (folder / "generation_config.json").write_text(json.dumps(generation, indent=2) + "\n")
+
+
+def _drop_tokens_of_no_model(path: Path, size: int) -> None:
+    """Tokenizer classes add tokens of their own, for which the model has no rows."""
+    spec = json.loads(path.read_text(encoding="utf-8"))
+    spec["added_tokens"] = [token for token in spec.get("added_tokens", ()) if token["id"] < size]
+    path.write_text(json.dumps(spec, ensure_ascii=False), encoding="utf-8")
 
 
 def _renamed(
@@ -110,8 +129,8 @@ def _renamed(
     for number, tensor in enumerate(reader.tensors):
         if progress is not None:
             progress(Progress("convert", tensor.name, number, len(reader.tensors), "tensors"))
-        if tensor.name == "rope_freqs.weight":
-            continue  # llama.cpp's own table; the configuration holds the rule it was made from
+        if tensor.name == ROPE_TABLE:
+            continue  # the configuration holds the rule it was made from
         # The reader hands out views of the file's memory map; dequantising copies.
         dense = torch.from_numpy(gguf.quants.dequantize(tensor.data, tensor.tensor_type).copy())
         part = tensor.name.split(".")[2] if tensor.name.startswith("blk.") else ""

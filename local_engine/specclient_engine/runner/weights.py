@@ -17,6 +17,8 @@ from typing import Any, Self
 import torch
 from safetensors import safe_open
 
+from specclient_engine.errors import ModelCorrupt
+
 FAMILIES = frozenset({"llama", "mistral", "qwen2", "qwen3"})
 ROPE_TYPES = frozenset({"default", "linear", "dynamic", "llama3", "yarn"})
 """Rotary scalings whose frequencies do not depend on the length of the text, as long as that is within
@@ -198,12 +200,16 @@ class WeightFiles:
 
     def head(self, shape: ModelShape) -> torch.Tensor:
         """The output head, `[vocab, hidden]`: the embeddings when the two are tied."""
-        return self.embedding if shape.tied else self.get("lm_head.weight")
+        name = "model.embed_tokens.weight" if shape.tied else "lm_head.weight"
+        return _sized(self.get(name), (shape.vocab, shape.hidden), name)
 
     def layers(self, shape: ModelShape) -> Iterator[LayerWeights]:
         """The blocks in order, one at a time, so that no more than one is held unpacked."""
         for index in range(shape.layers):
-            yield self._layer(f"model.layers.{index}.")
+            prefix = f"model.layers.{index}."
+            layer = self._layer(prefix)
+            _check_layer(layer, shape, prefix)
+            yield layer
 
     def _layer(self, prefix: str) -> LayerWeights:
         attention, mlp = prefix + "self_attn.", prefix + "mlp."
@@ -222,6 +228,41 @@ class WeightFiles:
             down=self.get(mlp + "down_proj.weight"),
             down_bias=optional(mlp + "down_proj.bias"),
         )
+
+
+def _check_layer(layer: LayerWeights, shape: ModelShape, prefix: str) -> None:
+    """Raises ModelCorrupt where the weights are not of the sizes that the configuration says.
+
+    Compiled kernels would read beyond them, and others compute with the wrong ones.
+    """
+    hidden, inner, mixed = shape.hidden, shape.intermediate, shape.heads * shape.head_dim
+    sizes: dict[str, tuple[int, ...]] = {
+        "input_norm": (hidden,),
+        "qkv": (shape.qkv_width, hidden),
+        "qkv_bias": (shape.qkv_width,),
+        "q_norm": (shape.head_dim,),
+        "k_norm": (shape.head_dim,),
+        "output": (hidden, mixed),
+        "output_bias": (hidden,),
+        "post_norm": (hidden,),
+        "gate_up": (2 * inner, hidden),
+        "gate_up_bias": (2 * inner,),
+        "down": (hidden, inner),
+        "down_bias": (hidden,),
+    }
+    for name, size in sizes.items():
+        tensor = getattr(layer, name)
+        if tensor is not None:
+            _sized(tensor, size, prefix + name)
+
+
+def _sized(tensor: torch.Tensor, size: tuple[int, ...], name: str) -> torch.Tensor:
+    if tuple(tensor.shape) != size:
+        raise ModelCorrupt(
+            f"the weights {name} are of shape {tuple(tensor.shape)}, and the configuration wants {size}: "
+            "config.json and *.safetensors are not of one model; fetch both again"
+        )
+    return tensor
 
 
 def _shards(folder: Path) -> list[Path]:
