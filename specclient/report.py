@@ -9,6 +9,7 @@ could have been measured by more than one party says who measured it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -228,4 +229,9 @@ class Report(_Frozen):
     @property
     def changed(self) -> tuple[str, ...]:
         """Which parameters were not sent as they were given: codes of the notes that tell how."""
-        return tuple(note.code for note in self.notes if note.code in CHANGES)
+        return changes(self.notes)
+
+
+def changes(notes: Iterable[Reason]) -> tuple[str, ...]:
+    """The codes of those that tell of a parameter that was not sent as it was given."""
+    return tuple(note.code for note in notes if note.code in CHANGES)

@@ -178,19 +178,22 @@ class Ledger:
         phases: Any = reading
         if stats is not None:
             phases = EnginePhases(stats.submitted, stats.scheduled, stats.first_token, stats.finished)
-        return Report(
-            target=destination.name,
-            provider=destination.target.provider,
-            model=plan.facts.model,
-            attempts=tuple(self.attempts),
-            request_id=name,
-            prediction=account.prediction_report(plan, reading)
-            if stats is None
-            else _engine_prediction(plan, stats),
-            timing=self.timeline.timing(phases, streamed=answer is not None and answer.streamed),
-            usage=account.usage(reading) if stats is None else _engine_usage(stats),
-            speculation=account.speculation(reading) if stats is None else _engine_speculation(stats),
-            notes=(*self.notes, *plan.notes, *account.answer_notes(reading)),
+        by_engine = stats is not None
+        return Report.model_validate(
+            {
+                "target": destination.name,
+                "provider": destination.target.provider,
+                "model": plan.facts.model,
+                "attempts": self.attempts,
+                "request_id": name,
+                "prediction": _engine_prediction(plan, stats)
+                if by_engine
+                else account.prediction_data(plan, reading),
+                "timing": self.timeline.timing_data(phases, streamed=answer is not None and answer.streamed),
+                "usage": _engine_usage(stats) if by_engine else account.usage_data(reading),
+                "speculation": _engine_speculation(stats) if by_engine else account.speculation_data(reading),
+                "notes": (*self.notes, *plan.notes, *account.answer_notes(reading)),
+            }
         )
 
     def _over_all_targets(self, report: Report) -> Report:

@@ -65,15 +65,19 @@ def why_unsupported(draft: PlanDraft) -> str:
     """One sentence for the code that says why a prediction is not supported."""
     whole = draft.facts
     facts, model = whole.prediction, whole.model or "this model"
-    return _UNSUPPORTED[facts.code].format(
-        title=whole.title,
-        model=model,
-        until=facts.until,
-        since=facts.since,
-        api=whole.api,
-        api_version=whole.api_version,
-        note=facts.claim.note,
-    ).rstrip()
+    return (
+        _UNSUPPORTED[facts.code]
+        .format(
+            title=whole.title,
+            model=model,
+            until=facts.until,
+            since=facts.since,
+            api=whole.api,
+            api_version=whole.api_version,
+            note=facts.claim.note,
+        )
+        .rstrip()
+    )
 
 
 _UNSUPPORTED = {

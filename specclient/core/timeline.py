@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from specclient.report import ClientTiming, Phase, Timing
+from specclient.report import Phase, Timing
 
 NANOSECONDS = 1_000_000_000
 TOLERANCE = 0.001
@@ -221,7 +221,11 @@ class Timeline:
         return (stamp - self.started) / NANOSECONDS
 
     def timing(self, reading: Any = None, *, streamed: bool) -> Timing:
-        """The account of the time so far.
+        """The account of the time so far; `reading` as for `timing_data`."""
+        return Timing.model_validate(self.timing_data(reading, streamed=streamed))
+
+    def timing_data(self, reading: Any = None, *, streamed: bool) -> dict[str, Any]:
+        """What a `Timing` is made of, without what is not known.
 
         `reading` is anything with `queue`, `prefill`, `decode`, `time_to_first_token` and `server_total`
         that are `Phase`-like (seconds and source) or None: an endpoint's reading, `EnginePhases`, or None
@@ -229,43 +233,49 @@ class Timeline:
         """
         attempt = self._current
         end = self.ended if self.ended is not None else self._clock()
-        queue, prefill, decode = (_phase(reading, name) for name in ("queue", "prefill", "decode"))
-        first_token = _phase(reading, "time_to_first_token")
-        anchor, at = self._anchor(reading, streamed, end)
         issued = attempt.issued
         # A request is handed to the engine by a call that returns after the engine has stamped it.
         if isinstance(reading, EnginePhases):
             issued = min(issued, reading.submitted)
-        placed, unattributed, consistent = None, None, None
-        if anchor is not None and (queue or prefill or decode or first_token):
-            before = _sum(queue, prefill) or (first_token.seconds if first_token else 0.0)
-            after = decode.seconds if decode else 0.0
-            lead = before + after if anchor == "response_end" else before
-            unattributed = round(at - self.seconds(issued) - lead, 9)  # below the clock's own step is dust
-            begin = at - _sum(queue, prefill)
-            if anchor == "response_end":
-                begin -= after
-            finish = begin + _sum(queue, prefill, decode)
-            consistent = unattributed >= -TOLERANCE and finish <= self.seconds(end) + TOLERANCE
-            placed = max(begin, 0.0) if consistent and (queue or prefill or decode) else None
-            unattributed = max(unattributed, 0.0) if consistent else unattributed
-        if first_token is None and streamed and attempt.first_content is not None:
-            first_token = Phase(seconds=_gap(attempt.started, attempt.first_content) or 0.0, source="client")
-        return Timing(
-            queue=queue,
-            prefill=prefill,
-            decode=decode,
-            time_to_first_token=first_token,
-            time_to_first_token_includes_queue=getattr(reading, "ttft_includes_queue", None),
-            total=Phase(seconds=self.seconds(end), source="client"),
-            server_total=_phase(reading, "server_total"),
-            client=self._client(streamed, end),
-            sent_at=self.seconds(issued),
-            phases_at=placed,
-            anchor=anchor if placed is not None else None,
-            unattributed=unattributed,
-            consistent=consistent,
-        )
+        data: dict[str, Any] = {
+            "total": {"seconds": self.seconds(end), "source": "client"},
+            "client": self._client(streamed, end),
+            "sent_at": self.seconds(issued),
+        }
+        said: dict[str, Any] = {name: getattr(reading, name, None) for name in _PHASES}
+        for name, phase in said.items():
+            if _is_reported(phase):
+                data[name] = {"seconds": float(phase.seconds), "source": phase.source}
+        if any(name in data for name in _PLACED):
+            self._place(data, reading, streamed, issued, end)
+        if "time_to_first_token" not in data and streamed and attempt.first_content is not None:
+            seconds = _gap(attempt.started, attempt.first_content) or 0.0
+            data["time_to_first_token"] = {"seconds": seconds, "source": "client"}
+        includes = getattr(reading, "ttft_includes_queue", None)
+        if includes is not None:
+            data["time_to_first_token_includes_queue"] = includes
+        return data
+
+    def _place(self, data: dict[str, Any], reading: Any, streamed: bool, issued: int, end: int) -> None:
+        """Hang the reported phases on the moment that both sides know, if they fit."""
+        anchor, at = self._anchor(reading, streamed, end)
+        if anchor is None:
+            return
+        phases = {name: data[name]["seconds"] for name in ("queue", "prefill", "decode") if name in data}
+        first_token = data.get("time_to_first_token")
+        waited, decode = phases.get("queue", 0.0) + phases.get("prefill", 0.0), phases.get("decode", 0.0)
+        before = waited or (first_token["seconds"] if first_token else 0.0)
+        after = decode if anchor == "response_end" else 0.0
+        unattributed = round(
+            at - self.seconds(issued) - before - after, 9
+        )  # less than a clock's step is dust
+        begin = at - waited - after
+        fits = begin + waited + decode <= self.seconds(end) + TOLERANCE
+        data["consistent"] = consistent = unattributed >= -TOLERANCE and fits
+        data["unattributed"] = max(unattributed, 0.0) if consistent else unattributed
+        if consistent and phases:
+            data["phases_at"] = max(begin, 0.0)
+            data["anchor"] = anchor
 
     def _anchor(
         self, reading: Any, streamed: bool, end: int
@@ -280,20 +290,33 @@ class Timeline:
         received = attempt.last_frame if attempt.last_frame is not None else end
         return "response_end", self.seconds(received)
 
-    def _client(self, streamed: bool, end: int) -> ClientTiming:
+    def _client(self, streamed: bool, end: int) -> dict[str, float]:
         attempt = self._current
-        first = attempt.first_content if streamed else attempt.last_frame
-        return ClientTiming(
-            load=_gap(attempt.started, attempt.loaded),
-            connect=_gap(attempt.started, attempt.connected),
-            await_headers=_gap(attempt.issued, attempt.headers),
-            await_content=_gap(attempt.headers if attempt.headers is not None else attempt.issued, first),
-            receive=_gap(attempt.first_content, attempt.last_content) if streamed else None,
-            first_frame=_gap(attempt.started, attempt.first_frame) if streamed else None,
-            first_content=_gap(attempt.started, attempt.first_content) if streamed else None,
-            first_answer=_gap(attempt.started, attempt.first_answer) if streamed else None,
-            after=_gap(attempt.last_frame, end),
-        )
+        started, headers, first = attempt.started, attempt.headers, attempt.first_content
+        stamps = {
+            "load": (started, attempt.loaded),
+            "connect": (started, attempt.connected),
+            "await_headers": (attempt.issued, headers),
+            "await_content": (
+                attempt.issued if headers is None else headers,
+                first if streamed else attempt.last_frame,
+            ),
+            "after": (attempt.last_frame, end),
+        }
+        if streamed:
+            stamps["receive"] = (first, attempt.last_content)
+            stamps["first_frame"] = (started, attempt.first_frame)
+            stamps["first_content"] = (started, first)
+            stamps["first_answer"] = (started, attempt.first_answer)
+        return {
+            name: (to - since) / NANOSECONDS
+            for name, (since, to) in stamps.items()
+            if since is not None and to is not None and to >= since
+        }
+
+
+_PLACED = ("queue", "prefill", "decode", "time_to_first_token")
+_PHASES = (*_PLACED, "server_total")
 
 
 def _gap(start: int | None, end: int | None) -> float | None:
@@ -302,14 +325,9 @@ def _gap(start: int | None, end: int | None) -> float | None:
     return (end - start) / NANOSECONDS
 
 
-def _sum(*phases: Phase | None) -> float:
-    return sum(phase.seconds for phase in phases if phase is not None)
-
-
-def _phase(reading: Any, name: str) -> Phase | None:
-    """The phase as a `Phase`; nothing, zero, negative or not a number is "not reported"."""
-    value: Any = getattr(reading, name, None)
-    seconds = getattr(value, "seconds", None)
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < float("inf"):
-        return None
-    return Phase(seconds=float(seconds), source=value.source)
+def _is_reported(phase: Any) -> bool:
+    """Nothing, zero, negative or not a number is "not reported"."""
+    if phase is None:
+        return False
+    seconds = getattr(phase, "seconds", None)
+    return isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 < seconds < float("inf")

@@ -12,7 +12,8 @@ from specclient.core.errors import error_in, request_id
 from specclient.core.plan import Plan
 from specclient.core.timeline import NANOSECONDS, Timeline
 from specclient.middleware.context import KEY
-from specclient.report import Attempt, Reason, Report
+from specclient.middleware.late import LateReport
+from specclient.report import Reason
 from specclient_providers import AnswerReader, Reading
 
 _REASONING = ("reasoning_content", "reasoning", "thinking")
@@ -133,30 +134,31 @@ def report_on(
     answer: Answer,
     reading: Reading,
     streamed: bool,
-) -> Report:
+) -> LateReport:
     """The whole account of a call that has ended; `name` is the target's."""
     facts = plan.facts
-    attempts = tuple(
-        Attempt(
-            target=name,
-            provider=facts.provider,
-            model=facts.model,
-            status=how.status,
-            error=how.error,
-            seconds=((stamps.ended or stamps.started) - stamps.started) / NANOSECONDS,
-            waited=stamps.waited,
-        )
+    attempts = [
+        {
+            "target": name,
+            "provider": facts.provider,
+            "model": facts.model,
+            "status": how.status,
+            "error": how.error,
+            "seconds": ((stamps.ended or stamps.started) - stamps.started) / NANOSECONDS,
+            "waited": stamps.waited,
+        }
         for how, stamps in zip(tried, timeline.attempts, strict=True)
-    )
-    return Report(
-        target=name,
-        provider=facts.provider,
-        model=facts.model,
-        attempts=attempts,
-        request_id=answer.request_id,
-        usage=account.usage(reading),
-        prediction=account.prediction_report(plan, reading),
-        timing=timeline.timing(reading, streamed=streamed),
-        speculation=account.speculation(reading),
-        notes=(*plan.notes, *account.answer_notes(reading), *answer.notes),
-    )
+    ]
+    data = {
+        "target": name,
+        "provider": facts.provider,
+        "model": facts.model,
+        "attempts": attempts,
+        "request_id": answer.request_id,
+        "usage": account.usage_data(reading),
+        "prediction": account.prediction_data(plan, reading),
+        "timing": timeline.timing_data(reading, streamed=streamed),
+        "speculation": account.speculation_data(reading),
+        "notes": (*plan.notes, *account.answer_notes(reading), *answer.notes),
+    }
+    return LateReport(data)

@@ -14,7 +14,7 @@ from specclient.core.errors import error_in
 from specclient.core.plan import Plan
 from specclient.core.shaping import LENGTH_KEYS
 from specclient.core.timeline import NANOSECONDS, Timeline
-from specclient.economics.account import Economist
+from specclient.economics.account import COMPARED, Economist
 from specclient.economics.gate import Decision
 from specclient.middleware import context, pending
 from specclient.middleware.account import (
@@ -27,9 +27,10 @@ from specclient.middleware.account import (
     report_on,
 )
 from specclient.middleware.known import Known
+from specclient.middleware.late import LateReport
 from specclient.middleware.relay import AskAgain, compact, parsed, spliced
 from specclient.middleware.steps import plain_headers
-from specclient.report import Reason, Report
+from specclient.report import Reason
 
 if TYPE_CHECKING:
     from specclient.middleware.families import Family
@@ -46,9 +47,14 @@ class Weighing:
     decision: Decision | None = None
     workload: str | None = None
 
-    def account(self, report: Report, *, completed: bool) -> Report:
-        """The report with its economics."""
-        return self.economist.account(report, self.decision, completed=completed, workload=self.workload)
+    def account(self, late: LateReport, plan: Plan, *, completed: bool) -> LateReport:
+        """The report with its economics, where the call says anything of what a prediction is worth."""
+        if plan.outcome not in COMPARED and self.decision is None:
+            return late
+        report = self.economist.account(
+            late.report, self.decision, completed=completed, workload=self.workload
+        )
+        return LateReport.of(report)
 
 
 class WrappedCall:
@@ -71,7 +77,7 @@ class WrappedCall:
         self.end = tracing.Finaliser(self._settle)
         self.extensions: MutableMapping[str, Any] | None = None
         """Those of the response that the SDK holds: the report is put there for objects without room."""
-        self.report: Report | None = None
+        self.report: LateReport | None = None
         self._weighing = weighing
         self._asked = asked
         self._request = request
@@ -290,7 +296,7 @@ class WrappedCall:
         """The report as JSON; None where the answer brought one along (from our own gateway)."""
         if self.report is None or self._answer.has_report:
             return None
-        return self.report.model_dump_json(exclude_none=True).encode()
+        return self.report.json()
 
     def _settle(self, outcome: tracing.CallOutcome, error: BaseException | None) -> None:
         self.timeline.done()
@@ -303,7 +309,7 @@ class WrappedCall:
             name = self.settings.target_name(self.known)
             answer.request_id = answer.request_id or self.trace.request_id
             report = report_on(name, self.plan, self.timeline, self._tried, answer, reading, self.streamed)
-            report = self._weighing.account(report, completed=outcome == "completed")
+            report = self._weighing.account(report, self.plan, completed=outcome == "completed")
             self.report = report
             if report.changed:
                 log.info("%s: changed: %s", name, ", ".join(report.changed))
@@ -313,7 +319,8 @@ class WrappedCall:
         except Exception:
             log.warning("a call ended without a report: a fault in specclient")
             log.debug("the fault", exc_info=True)
-        self.trace.finish(self.report, facts, outcome, error or answer.failure)
+        told = self.report.report if self.report is not None and self.trace.listening else None
+        self.trace.finish(told, facts, outcome, error or answer.failure)
 
 
 _NULL_USAGE = re.compile(rb',\s*"usage"\s*:\s*null')

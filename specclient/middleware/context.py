@@ -11,11 +11,12 @@ from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from threading import Lock
+from threading import RLock
 from typing import Any
 
 from pydantic import ValidationError
 
+from specclient.middleware.late import LateReport
 from specclient.prediction import PredictionLike
 from specclient.report import Report
 
@@ -29,18 +30,18 @@ class Block:
 
     def __init__(self, prediction: PredictionLike | None) -> None:
         self.prediction = prediction
-        self._reports: deque[Report] = deque(maxlen=RECENT)
+        self._reports: deque[LateReport] = deque(maxlen=RECENT)
 
     @property
     def reports(self) -> list[Report]:
         """Of the calls begun in the block that have ended, in any task or thread: the last 256 at most."""
-        return list(self._reports)
+        return [late.report for late in self._reports]
 
 
 _block: ContextVar[Block | None] = ContextVar("specclient_predicting", default=None)
-_last_report: ContextVar[Report | None] = ContextVar("specclient_last_report", default=None)
-_recent: OrderedDict[str, Report] = OrderedDict()
-_recent_lock = Lock()
+_last_report: ContextVar[LateReport | None] = ContextVar("specclient_last_report", default=None)
+_recent: OrderedDict[str, LateReport] = OrderedDict()
+_recent_lock = RLock()  # the end of a dropped call may come at any allocation
 
 
 @contextmanager
@@ -69,10 +70,11 @@ def current_block() -> Block | None:
 
 def last_report() -> Report | None:
     """The report of the last call that ended in this thread or task, through a wrapped SDK."""
-    return _last_report.get()
+    late = _last_report.get()
+    return None if late is None else late.report
 
 
-def remember(report: Report, answer_id: str | None, block: Block | None) -> None:
+def remember(report: LateReport, answer_id: str | None, block: Block | None) -> None:
     """Make a report findable by `last_report`, by its answer's id, and in the block its call began in."""
     _last_report.set(report)
     if block is not None:
@@ -102,8 +104,9 @@ def report_of(answer: Any) -> Report | None:
             return None
     for name in ("http_response", "response"):
         extensions = getattr(getattr(answer, name, None), "extensions", None)
-        if isinstance(extensions, dict) and isinstance(extensions.get(KEY), Report):
-            return extensions[KEY]  # type: ignore[no-any-return]  # seen to be a Report
+        if isinstance(extensions, dict) and isinstance(late := extensions.get(KEY), LateReport):
+            return late.report
     answer_id = getattr(getattr(answer, "data", answer), "id", None)
     with _recent_lock:
-        return _recent.get(answer_id) if isinstance(answer_id, str) else None
+        recent = _recent.get(answer_id) if isinstance(answer_id, str) else None
+    return None if recent is None else recent.report

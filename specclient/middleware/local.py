@@ -15,6 +15,7 @@ from specclient.core.local import AsyncLocalTransport, LocalTransport
 from specclient.errors import APIError, APIStatusError, ConfigError
 from specclient.middleware import context
 from specclient.middleware.endpoints import LOCAL
+from specclient.middleware.late import LateReport
 from specclient.middleware.relay import compact
 from specclient.prediction import Prediction
 from specclient.report import Reason, Report
@@ -111,8 +112,9 @@ def _finished(flow: Flow) -> dict[str, Any]:
 def _with_report(value: dict[str, Any], report: Report | None, block: context.Block | None) -> dict[str, Any]:
     if report is None:
         return value
-    context.remember(report, value.get("id"), block)
-    return {**value, context.KEY: json.loads(report.model_dump_json(exclude_none=True))}
+    late = LateReport.of(report)
+    context.remember(late, value.get("id"), block)
+    return {**value, context.KEY: json.loads(late.json())}
 
 
 def _told(error: APIError | ConfigError) -> tuple[int, dict[str, Any]]:

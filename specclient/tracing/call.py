@@ -155,6 +155,13 @@ class Call:
         """Whether the application asked for texts in its telemetry: only then are they worth keeping."""
         return self.options.content != "NO_CONTENT" and self.span.is_recording()
 
+    @property
+    def listening(self) -> bool:
+        """Whether anybody receives what this call tells at its end."""
+        return self.options.telemetry != "off" and (
+            self.span.is_recording() or self.options.instruments.active
+        )
+
     def inject(
         self,
         headers: MutableMapping[str, str],
@@ -197,7 +204,8 @@ class Call:
         if self.options.telemetry == "off":
             return True
         try:
-            self._record(report, facts, outcome, error)
+            if self.listening:
+                self._record(report, facts, outcome, error)
         except Exception:
             log.debug("telemetry of a call not recorded", exc_info=True)
         if self.owned:
@@ -208,8 +216,6 @@ class Call:
         self, report: Report | None, facts: ResponseFacts, outcome: CallOutcome, error: BaseException | None
     ) -> None:
         recording, metered = self.span.is_recording(), self.options.instruments.active
-        if not recording and not metered:
-            return
         ended = Ended(self, report, facts, outcome, error)
         if recording:
             spans.describe(ended)
