@@ -74,9 +74,14 @@ def openai(request: pytest.FixtureRequest) -> Iterator[Pair]:
     yield from opened("openai", is_async=request.param)
 
 
-@pytest.fixture(scope="module", params=[name for name in KINDS if name != "openai"])
+@pytest.fixture(
+    scope="module",
+    params=[(name, is_async) for name in KINDS if name != "openai" for is_async in (False, True)],
+    ids=lambda pair: f"{pair[0]}-{'async' if pair[1] else 'sync'}",
+)
 def other(request: pytest.FixtureRequest) -> Iterator[Pair]:
-    yield from opened(request.param, is_async=False)
+    name, is_async = request.param
+    yield from opened(name, is_async=is_async)
 
 
 def check(pair: Pair, name: str, answer: Answer, *, stream: bool) -> None:

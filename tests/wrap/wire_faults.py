@@ -95,7 +95,7 @@ SOME_STREAMS = (
     "two-done",
     "gzip-cut",
     "too-deep",
-    "length-too-short",
+    "chunked-cut",
     "B10 first",
     "B10-event in the middle",
     "B13-cut-frame endless",
