@@ -1,19 +1,19 @@
 """How many draft tokens to verify: the most expected tokens per second on this machine.
 
-For one request the passes are planned ahead (`draft_plan`). For a batch the lengths k maximise the sum of
-(1 + sum over i<=k of the product of the confidences up to i) / c(all rows), with c this machine's measured
-cost of a pass; the criterion is goodput as in SmartSpec (arXiv 2406.14066). The rows are given out one by one
-to whoever gains most, as long as the gain is worth its cost. k = 0 is a legal answer.
+For one request the length k maximises (1 + sum over i<=k of the product of the confidences up to i) /
+c(k + 1), with c this machine's measured cost of a pass; the criterion is goodput as in SmartSpec
+(arXiv 2406.14066). k = 0 is a legal answer. For a batch the rows are given out one by one to whoever
+gains most, as long as the gain is worth its cost.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from math import prod
+from itertools import accumulate
+from operator import mul
 
 from specclient_engine.api import CostModel, Draft
-from specclient_engine.draft_plan import planned_length
 
 WORTH_A_TRY = 0.6
 """The least chance of the last token of a probe being reached and right."""
@@ -33,8 +33,6 @@ class DraftLengthPolicy:
         """Draft lengths for requests given as (draft, tokens in its cache), in order; 0 is legal."""
         if not requests:
             return []
-        if len(requests) == 1:
-            return [self._choose_one(*requests[0])]
         lengths = [0] * len(requests)
         context = sum(cached for _, cached in requests) // len(requests)
         room = sum(len(draft.tokens) for draft, _ in requests)
@@ -49,31 +47,29 @@ class DraftLengthPolicy:
             rate = expected / self._cost.seconds(rows + count, context)
             if rate > best:
                 best, best_count = rate, count
+        if len(requests) == 1:
+            best_count = self._with_probe(best_count, order)
         for index, _ in order[:best_count]:
             lengths[index] += 1
         return lengths
 
-    def _choose_one(self, draft: Draft, cached: int) -> int:
-        """A lone request's length: nobody waits for its passes, so they are planned beyond this one."""
-        room = len(draft.tokens) if self._max_rows is None else self._max_rows - 1
-        confidence = draft.confidence[: max(0, room)]
-        length = planned_length(confidence, lambda rows: self._cost.seconds(rows, cached))
-        return self._with_probe(length, confidence)
-
-    def _with_probe(self, count: int, confidence: Sequence[float]) -> int:
+    def _with_probe(self, count: int, order: Sequence[tuple[int, float]]) -> int:
         """`count`, or a length that is worth a try because nobody knows what it costs by now.
 
         It is likely to be right to its end, and twice the rows take at most twice as long, so a try that
         does not pay loses little; and a cost that was tried is known for the next `STALE` passes.
         """
         probe = self._cost.probe(count + 1)
-        if probe is None or probe - 1 > len(confidence) or prod(confidence[: probe - 1]) < WORTH_A_TRY:
+        if probe is None or probe - 1 > len(order) or order[probe - 2][1] < WORTH_A_TRY:
             return count
         return probe - 1
 
     @staticmethod
     def _by_gain(requests: Sequence[tuple[Draft, int]], room: int) -> list[tuple[int, float]]:
         """The first `room` draft tokens of all requests by falling chance of being reached and right."""
+        if len(requests) == 1:
+            survival = accumulate(requests[0][0].confidence[: max(0, room)], mul)
+            return [(0, chance) for chance in survival]
         heap = []
         for index, (draft, _) in enumerate(requests):
             if draft.confidence:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -51,6 +55,103 @@ def test_every_bucket_computes_what_transformers_computes(
         close(runner.forward([Chunk(slot, start, ids[start : start + count])]), want[start : start + count])
         start += count
     assert start == len(ids)
+
+
+class Graphs:
+    """torch's graphs, played on a processor: a replay computes again what was captured, at the same addresses."""
+
+    def __init__(self, runner: CudaRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.runner, self.log, self.pools = runner, [], []  # type: ignore[var-annotated]
+        runner._captures = True
+        compute = runner._pass
+
+        def noted(bucket: Any, seen: int) -> torch.Tensor:
+            self.log.append("pass")
+            self.latest = (bucket, seen)
+            return compute(bucket, seen)
+
+        monkeypatch.setattr(runner, "_pass", noted)
+        graphs = self
+
+        class Graph:
+            def pool(self) -> str:
+                return "the pool"
+
+            def replay(self) -> None:
+                graphs.log.append("replay")
+                bucket, seen = self.captured
+                bucket.hidden.copy_(compute(bucket, seen))
+
+        @contextmanager
+        def graph(captured: Any, pool: Any) -> Iterator[None]:
+            graphs.pools.append(pool)
+            graphs.log.append("capture")
+            yield
+            captured.captured = graphs.latest
+
+        stream = SimpleNamespace(wait_stream=lambda _: graphs.log.append("wait"))
+        monkeypatch.setattr(torch.cuda, "Stream", lambda _: stream)
+        monkeypatch.setattr(torch.cuda, "current_stream", lambda: stream)
+        monkeypatch.setattr(torch.cuda, "stream", lambda _: nullcontext())
+        monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
+        monkeypatch.setattr(torch.cuda, "graph", graph)
+
+
+def test_a_graph_is_captured_once_a_shape_and_replayed_where_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = save_model("qwen2", tmp_path)
+    runner = load(tmp_path, torch.device("cpu"))
+    graphs = Graphs(runner, monkeypatch)
+    ids = some_ids(400)
+    with torch.no_grad():
+        want = model(torch.tensor([ids])).logits[0]
+    slot = runner.allocate(len(ids))
+    runner.forward([Chunk(slot, 0, ids[:200], 200)])
+    assert graphs.log == ["pass"], "a prompt is computed without a graph"
+    start = 200
+    # Shapes of one row, of five in the bucket of eight, and of one row beyond 256 positions.
+    for count, new in (
+        (1, True),
+        (1, False),
+        (5, True),
+        (7, False),
+        (1, False),
+        (50, True),
+        (1, True),
+        (1, False),
+    ):
+        graphs.log.clear()
+        close(runner.forward([Chunk(slot, start, ids[start : start + count])]), want[start : start + count])
+        # Warmed up beside the stream, captured, and replayed at once: a capture computes nothing.
+        warm = ["wait", "pass", "wait", "capture", "pass"] if new else []
+        assert graphs.log == [*warm, "replay"]
+        start += count
+    assert graphs.pools == [None, *["the pool"] * 3], "all graphs share the memory of the first"
+
+
+def test_attention_never_repeats_heads_nor_asks_a_kernel_for_groups(
+    device: torch.device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kernels with a mask and grouped heads at once are the slow ones: groups are folded into rows."""
+    save_model("qwen2", tmp_path)
+    runner = load(tmp_path, device)
+    seen = []
+    attend = torch.nn.functional.scaled_dot_product_attention
+
+    def noted(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, **more: Any) -> torch.Tensor:
+        seen.append((query.shape, key.shape, more["attn_mask"].shape, set(more)))
+        return attend(query, key, value, **more)
+
+    monkeypatch.setattr("specclient_engine.runner.cuda.F.scaled_dot_product_attention", noted)
+    slot = runner.allocate(30)
+    runner.forward([Chunk(slot, 0, some_ids(5))])
+    shape = runner.shape
+    query, key, mask, arguments = seen[0]
+    assert query == (1, shape.kv_heads, shape.group * 8, shape.head_dim)
+    assert key == (1, shape.kv_heads, 256, shape.head_dim)
+    assert mask == (1, 1, shape.group * 8, 256)
+    assert arguments == {"attn_mask"}
 
 
 def test_ragged_requests_share_padded_passes(device: torch.device, tmp_path: Path) -> None:

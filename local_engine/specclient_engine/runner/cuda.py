@@ -83,6 +83,7 @@ class CudaRunner(AtenRunner):
         self._spare = count
         self._buckets: dict[tuple[int, int, int], _Bucket] = {}
         self._pool: Any = None
+        self._captures = device.type == "cuda"
         self.token_capacity = count * self.max_context
         reach = torch.arange(self._capacity, device=device).clamp_max(len(self._cos) - 1)
         self._cos, self._sin = self._cos[reach], self._sin[reach]
@@ -149,7 +150,7 @@ class CudaRunner(AtenRunner):
         tokens = torch.zeros(count, width, dtype=torch.int64, device=self.device)
         starts, slots = (torch.zeros(count, dtype=torch.int64, device=self.device) for _ in range(2))
         bucket = _Bucket(tokens, starts, slots.fill_(self._spare))
-        if self.device.type != "cuda":
+        if not self._captures:
             return bucket
         side = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream())
