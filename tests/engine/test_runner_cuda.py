@@ -58,7 +58,7 @@ def test_every_bucket_computes_what_transformers_computes(
 
 
 class Graphs:
-    """torch's graphs, played on a processor: a replay computes again what was captured, at the same addresses."""
+    """torch's graphs, played on a processor: a replay computes what was captured again, where it was."""
 
     def __init__(self, runner: CudaRunner, monkeypatch: pytest.MonkeyPatch) -> None:
         self.runner, self.log, self.pools = runner, [], []  # type: ignore[var-annotated]
