@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from specclient.core.plan import Plan
 from specclient.economics import state
 from specclient.economics.evidence import DAY, Evidence, Interval, saved_in_call, saved_per_token
 from specclient.economics.gate import ENOUGH, Decision, decide, draw
@@ -23,6 +22,7 @@ from specclient.report import Economics, Estimate, Report
 
 if TYPE_CHECKING:
     from specclient.config import Target
+    from specclient.core.plan import Plan
 
 log = logging.getLogger("specclient.economics")
 
@@ -126,6 +126,11 @@ class Economist:
             log.debug("the fault", exc_info=True)
             return report
 
+    @property
+    def keeps_no_account(self) -> bool:
+        """Whether neither evidence nor prices say more of a call than what was decided before it."""
+        return not (self.options.watches or self._prices)
+
     def _accounted(
         self, report: Report, decision: Decision | None, completed: bool, workload: str | None
     ) -> Report:
@@ -174,7 +179,9 @@ class Economist:
         if self.options.watches:
             who, evidence = self._evidence(report.model, measured, workload)
         sent, without = (evidence.get(each, Evidence()) for each in ARMS)
-        update: dict[str, Any] = {"calls_sent": sent.calls, "calls_without": without.calls}
+        update: dict[str, Any] = {}
+        if self.options.watches:
+            update |= {"calls_sent": sent.calls, "calls_without": without.calls}
         if without.calls >= ENOUGH and sent.calls >= ENOUGH:
             update["seconds_saved_per_token"] = _estimate(saved_per_token(without, sent))
         if arm == "sent" and without.calls >= ENOUGH:

@@ -138,15 +138,17 @@ def report_on(
     """The whole account of a call that has ended; `name` is the target's."""
     facts = plan.facts
     attempts = [
-        {
-            "target": name,
-            "provider": facts.provider,
-            "model": facts.model,
-            "status": how.status,
-            "error": how.error,
-            "seconds": ((stamps.ended or stamps.started) - stamps.started) / NANOSECONDS,
-            "waited": stamps.waited,
-        }
+        account.known(
+            {
+                "target": name,
+                "provider": facts.provider,
+                "model": facts.model,
+                "status": how.status,
+                "error": how.error,
+                "seconds": ((stamps.ended or stamps.started) - stamps.started) / NANOSECONDS,
+                "waited": stamps.waited,
+            }
+        )
         for how, stamps in zip(tried, timeline.attempts, strict=True)
     ]
     data = {
@@ -161,4 +163,4 @@ def report_on(
         "speculation": account.speculation_data(reading),
         "notes": (*plan.notes, *account.answer_notes(reading), *answer.notes),
     }
-    return LateReport(data)
+    return LateReport(account.known(data))

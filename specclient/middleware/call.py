@@ -51,6 +51,9 @@ class Weighing:
         """The report with its economics, where the call says anything of what a prediction is worth."""
         if plan.outcome not in COMPARED and self.decision is None:
             return late
+        if self.economist.keeps_no_account and not late.counts_passes:
+            why = None if self.decision is None else self.decision.why
+            return late.with_economics(self.economist.options.gate, why)
         report = self.economist.account(
             late.report, self.decision, completed=completed, workload=self.workload
         )
