@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
+from operator import index
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -156,16 +157,29 @@ class Engine:
 def _check(request: GenerationRequest, vocab_size: int) -> None:
     """Refuses what no pass could answer."""
     sampling = request.sampling
-    if not request.prompt_ids:
+    if not len(request.prompt_ids):
         raise UnsupportedRequest("the prompt is empty; give at least one token")
-    if request.max_tokens is not None and request.max_tokens < 1:
-        raise UnsupportedRequest(f"max_tokens is {request.max_tokens}; it must be at least 1")
+    if request.max_tokens is not None:
+        _check_number("max_tokens", request.max_tokens, whole=True)
+        if request.max_tokens < 1:
+            raise UnsupportedRequest(f"max_tokens is {request.max_tokens}; it must be at least 1")
     for kind, ids in (("prompt", request.prompt_ids), ("logit_bias", sampling.logit_bias)):
-        if any(not 0 <= token < vocab_size for token in ids):
-            raise UnsupportedRequest(f"{kind} has token ids outside the model's vocabulary of {vocab_size}")
-    if not all(isinstance(text, str) for text in (*request.stop, *request.predictions)):
-        raise UnsupportedRequest("stop and predictions hold strings only")
+        _check_ids(kind, ids, vocab_size)
+    for kind, texts in (("stop", request.stop), ("predictions", request.predictions)):
+        if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+            raise UnsupportedRequest(f"{kind} is a list of strings, also where there is only one")
+    if request.speculation not in ("auto", "off"):
+        raise UnsupportedRequest(f"speculation is {request.speculation!r}; it must be 'auto' or 'off'")
     _check_ranges(sampling)
+
+
+def _check_ids(kind: str, ids: Iterable[int], vocab_size: int) -> None:
+    try:
+        fit = all(0 <= index(token) < vocab_size for token in ids)
+    except TypeError as error:
+        raise UnsupportedRequest(f"{kind} holds something that is no token id ({error})") from error
+    if not fit:
+        raise UnsupportedRequest(f"{kind} has token ids outside the model's vocabulary of {vocab_size}")
 
 
 def _check_ranges(sampling: SamplingParams) -> None:

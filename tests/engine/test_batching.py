@@ -222,6 +222,28 @@ def test_a_value_that_no_sampler_can_use_is_refused_at_once(bench: Bench, values
         bench.engine.submit(GenerationRequest(prompt_ids=[1], sampling=SamplingParams(**values)))
 
 
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"prompt_ids": []}, "prompt is empty"),
+        ({"prompt_ids": [1.5]}, "prompt holds something that is no token id"),
+        ({"prompt_ids": ["a"]}, "prompt holds something that is no token id"),
+        ({"max_tokens": 1.5}, "max_tokens must be a whole number"),
+        ({"max_tokens": True}, "max_tokens must be a whole number"),
+        ({"stop": "end"}, "stop is a list of strings"),
+        ({"predictions": "text"}, "predictions is a list of strings"),
+        ({"predictions": [b"text"]}, "predictions is a list of strings"),
+        ({"speculation": "maybe"}, "speculation is 'maybe'"),
+    ],
+)
+def test_a_request_that_makes_no_sense_is_refused_at_once(
+    bench: Bench, recording: RecordingRunner, values: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(UnsupportedRequest, match=words):
+        bench.engine.submit(GenerationRequest(**{"prompt_ids": [1], **values}))
+    assert recording.passes == []
+
+
 @pytest.mark.parametrize("temperature", [1e-300, 1e-30, 1e-6, 1e300, float("inf")])
 def test_any_temperature_is_sampled_without_overflow(bench: Bench, temperature: float) -> None:
     sampling = SamplingParams(temperature=temperature, seed=1)
