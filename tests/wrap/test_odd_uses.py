@@ -179,7 +179,7 @@ def test_wrapping_a_closed_client_is_no_fault(server: ScriptedServer) -> None:
     client = make(server)
     client.close()
     assert wrap(client) is client
-    with pytest.raises(RuntimeError, match="closed"):
+    with pytest.raises((RuntimeError, openai.APIConnectionError)):  # the second in older versions
         client.chat.completions.create(**ARGUMENTS)
 
 
