@@ -11,7 +11,7 @@ from typing import Any
 
 from tokenizers import Tokenizer as RawTokenizer
 
-from specclient_engine.errors import ModelCorrupt, ModelNotFound
+from specclient_engine.errors import ModelCorrupt, ModelNotFound, UnsupportedRequest
 
 
 class FolderTokenizer:
@@ -61,7 +61,12 @@ class FolderTokenizer:
         """Ids of a whole prompt; `add_special_tokens` adds what the tokenizer puts around a text (BOS)."""
         with self._lock:
             self._raw.encode_special_tokens = False
-            return self._raw.encode(text, add_special_tokens=add_special_tokens).ids
+            try:
+                return self._raw.encode(text, add_special_tokens=add_special_tokens).ids
+            except TypeError as error:
+                raise UnsupportedRequest(
+                    "the prompt is no text: it holds half a surrogate pair, or is no string; decode it anew"
+                ) from error
 
     def decode(self, ids: Sequence[int]) -> str:
         """Text of `ids`; incomplete characters become U+FFFD, special tokens vanish."""

@@ -21,7 +21,7 @@ from tokenizers import (
     trainers,
 )
 
-from specclient_engine.errors import ModelCorrupt, ModelNotFound
+from specclient_engine.errors import ModelCorrupt, ModelNotFound, UnsupportedRequest
 from specclient_engine.text import TextStream
 from specclient_engine.tokenizer import FolderTokenizer
 
@@ -136,3 +136,9 @@ def test_a_missing_or_broken_file_is_one_clear_sentence(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text("{")
     with pytest.raises(ModelCorrupt, match=r"tokenizer\.json"):
         FolderTokenizer(tmp_path)
+
+
+def test_half_a_surrogate_pair_is_no_prompt(tmp_path: Path) -> None:
+    byte_level().save(str(tmp_path / "tokenizer.json"))
+    with pytest.raises(UnsupportedRequest, match="half a surrogate pair"):
+        FolderTokenizer(tmp_path).encode_prompt("ab\ud800")
