@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
+import json
 import os
 import threading
 from collections.abc import Callable
@@ -306,3 +307,32 @@ def test_hooks_that_read_the_answer_see_it_before_the_sdk(server: ScriptedServer
         answer = client.chat.completions.create(**ARGUMENTS)
     assert report_of(answer) is not None
     assert b"Hello" in read[0]
+
+
+REFUSED = {"error": {"message": "property 'prediction' is unsupported", "code": 400}}
+
+
+@pytest.mark.parametrize("family", ["httpx", "httpx2"])
+def test_the_transports_that_tests_put_in_place_of_a_network(family: str) -> None:
+    """Their bodies are at hand from the start, and a stream is one block."""
+    library = pytest.importorskip(family)
+    asked: list[Any] = []
+    hello = b"".join(map(scripted.data, (scripted.chunk("Hel"), scripted.chunk("lo"), scripted.finish())))
+
+    def answer(request: Any) -> Any:
+        asked.append(json.loads(request.content))
+        if not asked[-1].get("stream"):
+            return library.Response(200, json=scripted.completion("Hello"))
+        events = scripted.data(REFUSED) if "prediction" in asked[-1] else hello + scripted.DONE
+        return library.Response(200, headers={"content-type": "text/event-stream"}, content=events)
+
+    http = library.Client(transport=library.MockTransport(answer))
+    with openai.OpenAI(api_key="k", base_url="https://a.invalid/v1", http_client=http) as client:
+        wrap(client, provider="openai_compatible", overrides=TAKES)
+        plain = client.chat.completions.create(**ARGUMENTS, prediction=KNOWN)
+        chunks = list(client.chat.completions.create(**ARGUMENTS, prediction=KNOWN, stream=True))
+    assert plain.choices[0].message.content == "Hello"
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == "Hello"
+    assert ["prediction" in body for body in asked] == [True, True, False]
+    outcomes = [report_of(seen).prediction.outcome for seen in (plain, chunks[-1])]  # type: ignore[union-attr]
+    assert outcomes == ["forwarded", "withheld"]
