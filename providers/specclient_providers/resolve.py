@@ -19,7 +19,6 @@ from specclient_providers.endpoint import (
     PredictionRule,
     RequestFacts,
 )
-from specclient_providers.overrides import Overrides
 
 _DEPLOYMENT = re.compile(r"/openai/deployments/([^/]+)")
 _V1_ROUTE = ("", "v1", "preview", "latest")
@@ -44,9 +43,8 @@ def resolve(
     Raises UnknownProvider for an unknown name and OverrideError for an invalid correction.
     """
     day = on or date.today()
-    correction = Overrides.parse(overrides or {}, origin=origin, on=day)
-    endpoint = correction.apply(registry.get(provider))
-    known_as = _own_name(correction.base_model or model, endpoint)
+    endpoint, base_model = _corrected(provider, overrides, origin, day)
+    known_as = _own_name(base_model or model, endpoint)
     asked, deployment = _in_address(base_url, endpoint)
     if endpoint.versioned:
         api_version = api_version or asked.pop("api-version", None)
@@ -89,6 +87,20 @@ def resolve(
         paths=endpoint.paths,
         rules=endpoint.prediction,
     )
+
+
+def _corrected(
+    provider: str, overrides: Mapping[str, Any] | None, origin: str | None, day: date
+) -> tuple[Endpoint, str | None]:
+    """An endpoint with its corrections, and the base model that they name."""
+    if not overrides:
+        return registry.get(provider), None
+    from specclient_providers.overrides import (
+        Overrides,  # its validation takes longer to build than all facts
+    )
+
+    correction = Overrides.parse(overrides, origin=origin, on=day)
+    return correction.apply(registry.get(provider)), correction.base_model
 
 
 def matches(patterns: tuple[str, ...], model: str | None) -> bool:

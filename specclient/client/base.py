@@ -6,22 +6,23 @@ import dataclasses
 import os
 import typing
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar, NoReturn, Self
 
 from pydantic import TypeAdapter, ValidationError
 
-from specclient.client.calls import given_fields
 from specclient.client.elsewhere import check_arguments, missing
 from specclient.client.logs import from_environment
-from specclient.client.params import NotGiven
+from specclient.client.params import NotGiven, given_fields
 from specclient.config import Config, Target, load_config, resolve_target
 from specclient.config.files import unknown
 from specclient.config.target import TargetFields, Timeout
 from specclient.core.destination import CallOptions, Destination
-from specclient.core.http import Connect
+from specclient.core.late import LateTransport
 from specclient.core.learned import Learned
+from specclient.core.send import Connect
 from specclient.errors import ConfigError
-from specclient.tracing import DEFAULT_OPTIONS, TracingOptions
+from specclient.tracing.options import DEFAULT_OPTIONS, TracingOptions
 
 DEFAULT_TIMEOUT = Timeout()
 DEFAULT_MAX_RETRIES: int = TargetFields.model_fields["max_retries"].default
@@ -105,7 +106,7 @@ class ClientBase:
             return Destination(target, config, self._local_transport(target), learned=self.learned)
         connect = Connect(target.proxy, target.verify, self._max_connections, target.client_cert)
         if connect not in self._transports:
-            self._transports[connect] = self._http_transport(connect)
+            self._transports[connect] = LateTransport(partial(self._http_transport, connect))
         transport = self._transports[connect]
         if target.use_corpus:
             transport = self._corpus_transport(transport)

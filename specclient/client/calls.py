@@ -1,5 +1,7 @@
-"""From the arguments of a call to a driven flow, and from there to the answer: the part that sync and
-async share."""
+"""From the arguments of a call to a driven flow, and from there to the answer.
+
+Imported with the first call: a client that makes none does without what calls are made of.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +9,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
-from specclient.client.params import CHAT, COMPLETIONS, NotGiven, build_request
+from specclient.client.params import CHAT, COMPLETIONS, NotGiven, build_request, given_fields
+from specclient.client.raw import RawResponse
+from specclient.client.stream import AsyncStream, Stream
 from specclient.config.target import Timeout
+from specclient.core import drive
 from specclient.core.destination import CallOptions
 from specclient.core.flow import Flow
 from specclient.economics.workload import checked
-from specclient.errors import ConfigError
 from specclient.prediction import Prediction, PredictionLike
 from specclient.types import Answer, ChatCompletion, ChatCompletionChunk, Completion, parse
 
 if TYPE_CHECKING:
     from specclient.client.base import ClientBase
+    from specclient.client.client import AsyncClient, Client
 
 Api = Literal["chat", "completions"]
 KNOWN = {"chat": CHAT, "completions": COMPLETIONS}
@@ -56,15 +61,6 @@ class Extras:
 EXTRAS = tuple(each.name for each in fields(Extras))
 
 
-def given_fields(value: Any, name: str) -> dict[str, Any]:
-    """What is laid over the client's own; "not given", like None, takes a field out."""
-    if value is None or isinstance(value, NotGiven):
-        return {}
-    if not isinstance(value, Mapping):
-        raise ConfigError(f"{name} is an object of names and values, not {type(value).__name__}.")
-    return {name: None if isinstance(item, NotGiven) else item for name, item in value.items()}
-
-
 def make_flow(
     client: ClientBase,
     api: Api,
@@ -96,3 +92,29 @@ def plain_answer(flow: Flow, api: Api) -> Any:
     answer = parse(MODELS[api][0], flow.result)
     answer.specclient = flow.report
     return answer
+
+
+def _split(options: dict[str, Any]) -> tuple[Extras, dict[str, Any]]:
+    return Extras(**{name: options.pop(name) for name in EXTRAS if name in options}), options
+
+
+def send(client: Client, api: Api, *, raw: bool, stream: Any, prediction: Any, **options: Any) -> Any:
+    """One call: the answer, or a stream whose headers came; with `raw` inside a `RawResponse`."""
+    extras, params = _split(options)
+    client.ensure_open()
+    flow = make_flow(client, api, params, extras, prediction=prediction, stream=stream)
+    drive.begin(flow)
+    answer: Any = Stream(flow, MODELS[api][1]) if flow.streamed else plain_answer(flow, api)
+    return RawResponse(flow, answer) if raw else answer
+
+
+async def asend(
+    client: AsyncClient, api: Api, *, raw: bool, stream: Any, prediction: Any, **options: Any
+) -> Any:
+    """The async twin of `send`."""
+    extras, params = _split(options)
+    client.ensure_open()
+    flow = make_flow(client, api, params, extras, prediction=prediction, stream=stream)
+    await drive.abegin(flow)
+    answer: Any = await AsyncStream.begin(flow, MODELS[api][1]) if flow.streamed else plain_answer(flow, api)
+    return RawResponse(flow, answer) if raw else answer

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from specclient.client.base import ClientBase
 from specclient.config import Target
-from specclient.core.http import Connect
+from specclient.core.send import Connect
 
 if TYPE_CHECKING:
     from specclient.client.more_resources import AsyncModels, AsyncTextCompletions, Models, TextCompletions

@@ -7,15 +7,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import quote
 
-from specclient.client.calls import Extras
+from specclient.client.calls import Extras, asend, send
 from specclient.client.params import NOT_GIVEN
 from specclient.client.resources import (
     AsyncStreamingCompletions,
     Given,
     StreamingCompletions,
-    asend,
     not_here,
-    send,
 )
 from specclient.core import drive
 from specclient.core.fetch import Fetch

@@ -32,6 +32,16 @@ class Omit(NotGiven):
 NOT_GIVEN = not_given = NotGiven()
 omit = Omit()
 
+
+def given_fields(value: Any, name: str) -> dict[str, Any]:
+    """What is laid over the client's own; "not given", like None, takes a field out."""
+    if value is None or isinstance(value, NotGiven):
+        return {}
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"{name} is an object of names and values, not {type(value).__name__}.")
+    return {name: None if isinstance(item, NotGiven) else item for name, item in value.items()}
+
+
 Messages = Iterable[Mapping[str, Any] | BaseModel]
 
 

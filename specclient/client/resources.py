@@ -6,48 +6,19 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Unpack, overload
 
-from specclient.client.calls import EXTRAS, MODELS, Api, Extras, make_flow, plain_answer
 from specclient.client.params import NOT_GIVEN, ChatParams, Messages, NotGiven
-from specclient.client.raw import RawResponse
-from specclient.client.stream import AsyncStream, Stream
-from specclient.core import drive
-from specclient.prediction import PredictionLike
-from specclient.types import ChatCompletion, ChatCompletionChunk
 
 if TYPE_CHECKING:
     from specclient.client.client import AsyncClient, Client
     from specclient.client.events import AsyncChatStreamManager, ChatStreamManager
+    from specclient.client.stream import AsyncStream, Stream
     from specclient.client.streamed_response import AsyncStreamedResponseManager, StreamedResponseManager
+    from specclient.prediction import PredictionLike
+    from specclient.types import ChatCompletion, ChatCompletionChunk
 
 Headers = Mapping[str, str | None] | None
 Given = NotGiven | None
 """None and "not given" alike mean: no prediction, no stream, the target's own model."""
-
-
-def _split(options: dict[str, Any]) -> tuple[Extras, dict[str, Any]]:
-    return Extras(**{name: options.pop(name) for name in EXTRAS if name in options}), options
-
-
-def send(client: Client, api: Api, *, raw: bool, stream: Any, prediction: Any, **options: Any) -> Any:
-    """One call: the answer, or a stream whose headers came; with `raw` inside a `RawResponse`."""
-    extras, params = _split(options)
-    client.ensure_open()
-    flow = make_flow(client, api, params, extras, prediction=prediction, stream=stream)
-    drive.begin(flow)
-    answer: Any = Stream(flow, MODELS[api][1]) if flow.streamed else plain_answer(flow, api)
-    return RawResponse(flow, answer) if raw else answer
-
-
-async def asend(
-    client: AsyncClient, api: Api, *, raw: bool, stream: Any, prediction: Any, **options: Any
-) -> Any:
-    """The async twin of `send`."""
-    extras, params = _split(options)
-    client.ensure_open()
-    flow = make_flow(client, api, params, extras, prediction=prediction, stream=stream)
-    await drive.abegin(flow)
-    answer: Any = await AsyncStream.begin(flow, MODELS[api][1]) if flow.streamed else plain_answer(flow, api)
-    return RawResponse(flow, answer) if raw else answer
 
 
 _STORED = "what OpenAI stores is read and changed with the official SDK"
@@ -152,6 +123,8 @@ class Completions:
     def _create(
         self, *, raw: bool = False, prediction: Any = None, stream: Any = None, **options: Any
     ) -> Any:
+        from specclient.client.calls import send
+
         return send(self._client, "chat", raw=raw, prediction=prediction, stream=stream, **options)
 
     def stream(self, *, messages: Messages, **options: Any) -> ChatStreamManager:
@@ -271,6 +244,8 @@ class AsyncCompletions:
     async def _create(
         self, *, raw: bool = False, prediction: Any = None, stream: Any = None, **options: Any
     ) -> Any:
+        from specclient.client.calls import asend
+
         return await asend(self._client, "chat", raw=raw, prediction=prediction, stream=stream, **options)
 
     def stream(self, *, messages: Messages, **options: Any) -> AsyncChatStreamManager:

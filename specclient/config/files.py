@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import subprocess
 import tomllib
 import warnings
 from collections.abc import Mapping
@@ -173,6 +172,8 @@ def unknown_target(config: Config, name: str, origin: str) -> ConfigError:
 
 
 def _warn_if_tracked(path: Path) -> None:
+    import subprocess
+
     try:
         tracked = subprocess.run(
             ["git", "ls-files", "--error-unmatch", path.name],

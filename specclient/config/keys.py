@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -65,6 +64,8 @@ def _from_file(path: Path, directory: Path | None, where: str) -> SecretStr:
 
 
 def _from_command(command: str | tuple[str, ...], directory: Path | None, where: str) -> SecretStr:
+    import subprocess
+
     words = shlex.split(command) if isinstance(command, str) else list(command)
     label = words[0] if words else ""
     try:

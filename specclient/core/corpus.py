@@ -19,7 +19,8 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from specclient.config.target import Timeout
-from specclient.core.http import Send, timed_out
+from specclient.core.http import timed_out
+from specclient.core.send import Send
 from specclient.core.timeline import Timeline
 from specclient.core.wire import LimitReached, Wire
 from specclient.errors import APIError, BadRequestError

@@ -7,20 +7,22 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
 
 from pydantic import SecretStr
 
 from specclient.config import Config, Target, Timeout, api_key
 from specclient.core.breaker import Breaker
-from specclient.core.http import DEFAULT_HEADERS, Send
 from specclient.core.learned import Learned
-from specclient.core.plan import Plan, Policy
+from specclient.core.send import DEFAULT_HEADERS, Send
 from specclient.economics.account import Economist
 from specclient.errors import ConfigError
 from specclient_providers import EndpointFacts, OverrideError, UnknownProvider, resolve
-from specclient_providers.detection import Detected
+
+if TYPE_CHECKING:
+    from specclient.core.plan import Plan, Policy
+    from specclient_providers.detection import Detected
 
 _FACTS_SECONDS = 60.0
 """Facts hold for a day; a long-lived client notices midnight within this time."""
@@ -146,6 +148,8 @@ class Destination:
 
     @property
     def policy(self) -> Policy:
+        from specclient.core.plan import Policy
+
         target = self.target
         return Policy(target.on_unsupported, target.put_in_prompt, target.use_corpus)
 

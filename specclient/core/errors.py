@@ -10,8 +10,9 @@ from typing import Any
 from urllib.parse import quote
 
 from specclient.config.masking import MASK
-from specclient.core.http import Send, safe_request
+from specclient.core.http import safe_request
 from specclient.core.retry import retry_after
+from specclient.core.send import Send
 from specclient.errors import APIError, APIStatusError, status_error
 
 _SHOWN = 500

@@ -15,17 +15,9 @@ import httpcore
 
 from specclient.core.chunked import ChunkJoiner
 from specclient.core.exchange import DRAIN_BYTES, READ_BYTES, Body, ErrorBody
-from specclient.core.http import (
-    FAULTS,
-    MAX_REDIRECTS,
-    Connect,
-    Send,
-    core_request,
-    redirected,
-    response_headers,
-    translated,
-)
+from specclient.core.http import FAULTS, MAX_REDIRECTS, core_request, redirected, response_headers, translated
 from specclient.core.pools import Pools, Shard
+from specclient.core.send import Connect, Send
 from specclient.core.steady import Steady
 from specclient.core.wire import Wire
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from specclient.core import engines
 from specclient.core.exchange import DONE
-from specclient.core.http import Send
 from specclient.core.local_request import LocalRequest, read_request
+from specclient.core.send import Send
 from specclient.core.wire import LimitReached, Wire
 from specclient.errors import APIConnectionError, APITimeoutError
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from specclient.core.exchange import AsyncExchange, Exchange
-from specclient.core.http import Send
+from specclient.core.send import Send
 from specclient.core.wire import Wire
 from specclient.tracing import Call
 

@@ -12,7 +12,6 @@ import os
 import ssl
 import threading
 import time
-import urllib.request
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from urllib.parse import unquote, urlsplit
 
 import httpcore
 
-from specclient.core.http import Connect
+from specclient.core.send import Connect
 from specclient.errors import ConfigError
 
 SHARD = 16
@@ -34,6 +33,8 @@ def proxy_for(url: str, configured: str | None) -> str | None:
     """The proxy for an address: the configured one, else the environment's, with its exceptions."""
     if configured is not None:
         return configured
+    import urllib.request
+
     parts = urlsplit(url)
     host = parts.hostname or ""
     if urllib.request.proxy_bypass(host):

@@ -4,29 +4,47 @@
 Needs opentelemetry-api only, and costs microseconds while no SDK is configured.
 """
 
-from specclient.core.timeline import EnginePhases, Timeline
-from specclient.tracing.call import Call, CallStart, ResponseFacts, start_call
-from specclient.tracing.finaliser import CallOutcome, Finaliser, outcome_of
-from specclient.tracing.group import Group, start_group
-from specclient.tracing.options import DEFAULT_OPTIONS, TracingOptions
-from specclient.tracing.propagation import extract
-from specclient.tracing.server import ServerSpan, start_server
+from __future__ import annotations
 
-__all__ = [
-    "DEFAULT_OPTIONS",
-    "Call",
-    "CallOutcome",
-    "CallStart",
-    "EnginePhases",
-    "Finaliser",
-    "Group",
-    "ResponseFacts",
-    "ServerSpan",
-    "Timeline",
-    "TracingOptions",
-    "extract",
-    "outcome_of",
-    "start_call",
-    "start_group",
-    "start_server",
-]
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from specclient.core.timeline import EnginePhases as EnginePhases
+    from specclient.core.timeline import Timeline as Timeline
+    from specclient.tracing.call import Call as Call
+    from specclient.tracing.call import CallStart as CallStart
+    from specclient.tracing.call import ResponseFacts as ResponseFacts
+    from specclient.tracing.call import start_call as start_call
+    from specclient.tracing.finaliser import CallOutcome as CallOutcome
+    from specclient.tracing.finaliser import Finaliser as Finaliser
+    from specclient.tracing.finaliser import outcome_of as outcome_of
+    from specclient.tracing.group import Group as Group
+    from specclient.tracing.group import start_group as start_group
+    from specclient.tracing.options import DEFAULT_OPTIONS as DEFAULT_OPTIONS
+    from specclient.tracing.options import TracingOptions as TracingOptions
+    from specclient.tracing.propagation import extract as extract
+    from specclient.tracing.server import ServerSpan as ServerSpan
+    from specclient.tracing.server import start_server as start_server
+
+_ROOMS = {
+    "specclient.core.timeline": "EnginePhases Timeline",
+    "specclient.tracing.call": "Call CallStart ResponseFacts start_call",
+    "specclient.tracing.finaliser": "CallOutcome Finaliser outcome_of",
+    "specclient.tracing.group": "Group start_group",
+    "specclient.tracing.options": "DEFAULT_OPTIONS TracingOptions",
+    "specclient.tracing.propagation": "extract",
+    "specclient.tracing.server": "ServerSpan start_server",
+}
+_HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
+
+__all__ = [*sorted(_HOME)]  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> object:
+    """A name from its room, at first use: a client's options are read long before its first span."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'specclient.tracing' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 import specclient
-from specclient.core.http import Connect, Send, redirected
+from specclient.core.http import redirected
 from specclient.core.pools import proxy_for
+from specclient.core.send import Connect, Send
 from tests.doors import KEY, MESSAGES, SyncDoor
 from tests.server import ScriptedServer, chunk, completion, error, head, raw, reply, sse
 

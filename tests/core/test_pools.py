@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from specclient.core import pools as room
-from specclient.core.http import Connect
 from specclient.core.pools import SHARD, Pools
+from specclient.core.send import Connect
 
 URL = "http://127.0.0.1:9/v1"
 

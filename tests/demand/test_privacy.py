@@ -10,7 +10,7 @@ import pytest
 import specclient
 from specclient.client.calls import Extras
 from specclient.core.destination import CallOptions
-from specclient.core.http import Send
+from specclient.core.send import Send
 from specclient.core.shaping import KnownText
 from specclient.edit.run import EditRun
 from specclient.textfile import FileImage
