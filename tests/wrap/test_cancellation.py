@@ -68,12 +68,26 @@ async def refused(client: httpx.AsyncClient) -> None:
     await client.post("/chat/completions", json=BODY | {"prediction": "x"})
 
 
+async def refused_in_a_stream(client: httpx.AsyncClient) -> None:
+    fields = {"stream": True, "prediction": "x"}
+    async with client.stream("POST", "/chat/completions", json=BODY | fields) as answer:
+        async for _ in answer.aiter_lines():
+            await asyncio.sleep(0)
+
+
 def played(kind: Any, server: ScriptedServer) -> None:
     if kind is plain:
         server.respond = lambda _: scripted.reply(scripted.completion())
     elif kind is stream:
         server.respond = lambda _: scripted.sse(
             scripted.chunk("a"), scripted.Wait(0.002), scripted.chunk("b"), scripted.finish()
+        )
+    elif kind is refused_in_a_stream:
+        refusal = {"error": {"message": "property 'prediction' is unsupported", "code": 400}}
+        server.respond = lambda request: (
+            scripted.sse(refusal, scripted.Wait(0.002), done=False)
+            if "prediction" in request.json
+            else scripted.sse(scripted.chunk("a"), scripted.Wait(0.002), scripted.finish())
         )
     else:
         server.respond = lambda request: (
@@ -83,7 +97,7 @@ def played(kind: Any, server: ScriptedServer) -> None:
         )
 
 
-@pytest.mark.parametrize("kind", [plain, stream, refused])
+@pytest.mark.parametrize("kind", [plain, stream, refused, refused_in_a_stream])
 def test_cancelled_at_every_await(kind: Any, server: ScriptedServer) -> None:
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
