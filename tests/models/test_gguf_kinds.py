@@ -135,12 +135,21 @@ def test_a_stated_rotary_scaling_is_kept(kind: str, tmp_path: Path) -> None:
     same_as(model, tmp_path / "out")
 
 
-def test_a_rotary_scaling_that_would_be_lost_is_refused(tmp_path: Path) -> None:
-    def stated(writer: Any) -> None:
-        writer.add_rope_scaling_type(gguf.RopeScalingType.LONGROPE)
-
-    file = write_gguf(tmp_path / "m.gguf", "llama", tiny("llama"), VOCABULARY, more=stated)
-    with pytest.raises(ModelCorrupt, match=r"by 'longrope', which cannot be converted: give"):
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (
+            lambda writer: writer.add_rope_scaling_type(gguf.RopeScalingType.LONGROPE),
+            r"scales its rotary embedding by 'longrope', which cannot be converted: give",
+        ),
+        (lambda writer: writer.add_rope_dimension_count(8), r"turns 8 of a head's 16 numbers, .*: give"),
+        (lambda writer: writer.add_uint16("split.count", 3), r"m\.gguf is one of the 3 parts .*: join them"),
+    ],
+    ids=["scaling", "half a head", "a part"],
+)
+def test_what_would_be_lost_is_refused(more: Any, words: str, tmp_path: Path) -> None:
+    file = write_gguf(tmp_path / "m.gguf", "qwen2", tiny("qwen2"), VOCABULARY, more=more)
+    with pytest.raises(ModelCorrupt, match=words):
         convert_gguf(file, tmp_path / "out")
 
 

@@ -26,15 +26,31 @@ def value_of(reader: Any, key: str) -> Any:
     return None if field is None else field.contents()
 
 
+def require_whole(reader: Any, name: str) -> None:
+    """Raises ModelCorrupt for one part of a model that was split into several files."""
+    parts = int(value_of(reader, "split.count") or 1)
+    if parts > 1:
+        raise ModelCorrupt(
+            f"{name} is one of the {parts} parts of a model: join them (llama-gguf-split --merge), or give "
+            "a folder of safetensors."
+        )
+
+
 def complete_config(config: Any, reader: Any) -> None:
     """Adds to `config` the size of the heads, the rotary scaling and the biases.
 
-    Raises ModelCorrupt for a rotary scaling that would be lost.
+    Raises ModelCorrupt for a rotary embedding that would be lost.
     """
     architecture = value_of(reader, "general.architecture")
     head_dim = value_of(reader, f"{architecture}.attention.key_length")
+    turned = value_of(reader, f"{architecture}.rope.dimension_count")
     if head_dim is not None:
         config.head_dim = int(head_dim)
+        if turned not in (None, head_dim):
+            raise ModelCorrupt(
+                f"the GGUF file turns {turned} of a head's {head_dim} numbers, which cannot be converted: "
+                "give the model as a folder of safetensors."
+            )
     names = {tensor.name for tensor in reader.tensors}
     if architecture != "qwen2":  # whose biases are not optional
         config.attention_bias = "blk.0.attn_output.bias" in names

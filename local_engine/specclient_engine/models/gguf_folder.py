@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING, Any
 from specclient_engine.api import Progress, ProgressCallback
 from specclient_engine.errors import ModelCorrupt
 from specclient_engine.models.cache import require_space
-from specclient_engine.models.gguf_facts import ROPE_TABLE, SINGLE_DIGITS, complete_config, value_of
+from specclient_engine.models.gguf_facts import (
+    ROPE_TABLE,
+    SINGLE_DIGITS,
+    complete_config,
+    require_whole,
+    value_of,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -64,6 +70,7 @@ def convert_gguf(file: Path, folder: Path, progress: ProgressCallback | None = N
             f"{file} is not a readable GGUF file ({type(error).__name__}): fetch it again, "
             "or give a folder of safetensors."
         ) from error
+    require_whole(reader, file.name)
     parameters = sum(int(t.n_elements) for t in reader.tensors)
     require_space(folder.parent, 2 * parameters + 50_000_000, f"converting {file.name}")
     folder.mkdir(parents=True, exist_ok=True)
