@@ -83,12 +83,15 @@ class SyncBody(_Watched):
                 self._ended = True
                 self._watch.failed(error)
                 raise
-            self._ended = block is None
-            try:
-                out = self._watch.end() if block is None else self._watch.feed(block)
-            except AskAgain as refused:
+            if block is None:
                 self._ended = True
-                out = self._ask_again(refused.event)
+                out = self._watch.end()
+            else:
+                try:
+                    out = self._watch.feed(block)
+                except AskAgain as refused:
+                    self._ended = True
+                    out = self._ask_again(refused.event)
             if out:
                 return out
         raise StopIteration
@@ -143,12 +146,15 @@ class AsyncBody(_Watched):
                 self._ended = True
                 self._watch.failed(error)
                 raise
-            self._ended = block is None
-            try:
-                out = self._watch.end() if block is None else self._watch.feed(block)
-            except AskAgain as refused:
+            if block is None:
                 self._ended = True
-                out = await self._ask_again(refused.event)
+                out = self._watch.end()
+            else:
+                try:
+                    out = self._watch.feed(block)
+                except AskAgain as refused:
+                    self._ended = True
+                    out = await self._ask_again(refused.event)
             if out:
                 return out
         raise StopAsyncIteration

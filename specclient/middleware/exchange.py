@@ -19,6 +19,7 @@ from specclient.middleware.call import WrappedCall
 from specclient.middleware.context import KEY
 from specclient.middleware.endpoints import LOCAL
 from specclient.middleware.local import Local
+from specclient.middleware.peek import Peek
 from specclient.middleware.relay import AskAgain, EventRelay
 from specclient.middleware.steps import Read, Send, Step, is_raw
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("specclient.middleware")
 
-Steps = Generator[Step | Local, Any, Any]
+Steps = Generator[Step | Peek | Local, Any, Any]
 Perform = Callable[[Steps], Any]
 
 _RECODED = frozenset({"content-encoding", "content-length", "transfer-encoding"})
@@ -70,9 +71,12 @@ def _answer(call: WrappedCall, request: Any, family: Family, perform: Perform, *
             told = call.headers(response.status_code, response.headers)
             raw = is_raw(response, told)
             if response.status_code < 300:
-                # Where a stream was asked for, its type says little: some servers call it JSON.
-                if not (call.streamed or told.get("content-type", "").startswith("text/event-stream")):
+                kind, content = told.get("content-type", ""), None
+                if call.streamed and kind.startswith("application/json"):
+                    content = yield Peek(response, raw)
+                elif not (call.streamed or kind.startswith("text/event-stream")):
                     content = yield Read(response, raw)
+                if isinstance(content, bytes):
                     try:
                         content = call.plain(content)
                     except AskAgain:
@@ -84,7 +88,7 @@ def _answer(call: WrappedCall, request: Any, family: Family, perform: Perform, *
                 def again() -> Any:
                     return perform(_answer(call, request, family, perform, is_async=is_async))
 
-                return _streamed(call, response, again, family, raw=raw, is_async=is_async)
+                return _streamed(call, response, content, again, family, raw=raw, is_async=is_async)
             if call.may_downgrade:
                 body = yield Read(response, raw)
                 if call.downgraded(response.status_code, body):
@@ -100,17 +104,19 @@ def _answer(call: WrappedCall, request: Any, family: Family, perform: Perform, *
 def _streamed(
     call: WrappedCall,
     response: Any,
+    blocks: Any,
     again: Callable[[], Any],
     family: Family,
     *,
     raw: bool,
     is_async: bool,
 ) -> Any:
+    """The response whose body is watched; `blocks` are those of the body where it has begun to be read."""
     # A response that has begun to be decoded cannot be given another body, so those are made anew.
     relay = EventRelay(call)
     body_class: Any = family.async_body if is_async else family.body
     if not raw:
-        blocks = response.aiter_bytes() if is_async else response.iter_bytes()
+        blocks = blocks or (response.aiter_bytes() if is_async else response.iter_bytes())
         close = response.aclose if is_async else response.close
         body = body_class(blocks, close, relay, response.extensions, again)
         headers = [(name, value) for name, value in response.headers.multi_items() if name not in _RECODED]
@@ -119,7 +125,8 @@ def _streamed(
         )
     else:
         made, stream = response, response.stream
-        blocks, close = (aiter(stream), stream.aclose) if is_async else (iter(stream), stream.close)
+        blocks = blocks or (aiter(stream) if is_async else iter(stream))
+        close = stream.aclose if is_async else stream.close
         made.stream = body = body_class(blocks, close, relay, response.extensions, again)
         made.headers.pop("content-length", None)  # the report makes it longer
     call.end.watch(body)

@@ -42,10 +42,6 @@ class Listener(Protocol):
         """An event that is no JSON object passed."""
         ...
 
-    def plain(self, content: bytes) -> bytes:
-        """The body is no stream but one object; gives it back with the report in it. Raises AskAgain."""
-        ...
-
     def completed(self) -> bytes | None:
         """The stream said that it is over. The report as JSON, or None when there is none to add."""
         ...
@@ -75,7 +71,6 @@ class EventRelay:
         self._has_cr = False
         self._held: bytes | None = None
         self._deaf = False
-        self._is_stream = False
         self.drained = False
 
     def feed(self, block: bytes) -> bytes:
@@ -124,12 +119,6 @@ class EventRelay:
         if not self.drained and data_of(rest) == _LAST:  # without the empty line that ends an event
             self._take(rest, passing)
             return b"".join(passing)
-        if not self._is_stream and rest.removeprefix(_BOM).lstrip()[:1] in (b"{", b"["):
-            try:
-                return self._listener.plain(rest)
-            except AskAgain as again:
-                again.event = rest
-                raise
         if not self.drained:
             self._release(passing, self._listener.ran_out())
         passing.append(rest)
@@ -142,7 +131,6 @@ class EventRelay:
         self._listener.closed()
 
     def _take(self, raw: bytes, passing: list[bytes]) -> None:
-        self._is_stream = True
         if self._held is None and raw.startswith(_OBJECT) and not self.drained:
             plain = self._listener.plain_content(raw)
             if plain is not None:

@@ -32,6 +32,7 @@ REFUSALS: dict[str, Answer] = {
     "in pieces": scripted.stream(*scripted.split(scripted.data(REFUSED), range(1, 60, 3))),
     "compressed": scripted.sse(REFUSED, gzip=True),
     "closed": scripted.sse(REFUSED, framing="close"),
+    "as JSON": scripted.reply({"id": "x", "object": "error", "padding": "x" * 500, **REFUSED}),
     "held open": scripted.sse(REFUSED, Stall(), done=False),
 }
 
@@ -89,8 +90,8 @@ def seen(sdk: Sdk) -> tuple[str, str]:
 
 @pytest.mark.parametrize(
     "second",
-    [scripted.error(503, "busy"), scripted.error(429, "busy")],
-    ids=["503", "429"],
+    [scripted.error(503, "busy"), scripted.error(429, "busy"), scripted.reply(scripted.completion())],
+    ids=["503", "429", "no stream"],
 )
 def test_where_no_stream_comes_in_its_place_the_refusal_stands(
     taking: Sdk, server: ScriptedServer, spans: InMemorySpanExporter, second: Answer

@@ -37,10 +37,6 @@ class Listening:
         left = {name: value for name, value in data.items() if name not in self._hide}
         return left if left.get("choices") else None
 
-    def plain(self, content: bytes) -> bytes:
-        self.said.append("plain")
-        return content
-
     def unreadable(self) -> None:
         self.said.append("unreadable")
 
