@@ -12,12 +12,13 @@ their own.) A redirect that keeps the method is followed by the HTTP client, wit
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from specclient.middleware.given_up import WAITING, Ticket
 
 if TYPE_CHECKING:
     from specclient.middleware.call import WrappedCall
@@ -29,6 +30,9 @@ USUAL_RETRIES = 2
 LONGEST_BACKOFF = 8.0
 """Seconds; the ceiling of the back-off in all SDKs that send the count."""
 
+LONGEST_ASKED = 3600.0
+"""Seconds; no SDK is taken to wait longer, whatever a server asks for."""
+
 _RETRIED = frozenset({408, 409, 429})
 
 
@@ -39,7 +43,7 @@ class Parked:
     call: WrappedCall
     request: Any = field(repr=False)
     since: float
-    timer: threading.Timer
+    ticket: Ticket
     counted: bool
 
 
@@ -109,10 +113,10 @@ def park(
         asked = float(headers.get("retry-after", ""))
     except ValueError:
         asked = 0.0
-    timer = threading.Timer(max(asked, longest) + 5.0, call.give_up)
-    timer.daemon = True
-    timer.start()
-    _parked.set(Parked(call, request, time.perf_counter(), timer, counted))
+    if not 0 <= asked <= LONGEST_ASKED:
+        asked = 0.0
+    ticket = WAITING.add(call.give_up, max(asked, longest) + 5.0)
+    _parked.set(Parked(call, request, time.perf_counter(), ticket, counted))
 
 
 def resume(request: Any, count: int | None) -> tuple[WrappedCall, float] | None:
@@ -121,7 +125,7 @@ def resume(request: Any, count: int | None) -> tuple[WrappedCall, float] | None:
     if parked is None:
         return None
     _parked.set(None)
-    parked.timer.cancel()
+    WAITING.take_back(parked.ticket)
     if parked.counted:
         again = bool(count) and request.content == parked.request.content
     else:

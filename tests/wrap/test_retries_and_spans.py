@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from specclient.middleware import last_report, pending, predicting, report_of, unwrap, wrap
+from specclient.middleware.given_up import Ticket, Waiting
 from specclient.tracing import TracingOptions
 from tests import server as scripted
 from tests.server import Close, ScriptedServer
@@ -219,16 +220,13 @@ def test_a_call_that_was_given_up_ends_by_itself(
 ) -> None:
     waits: list[float] = []
 
-    class AtOnce:
-        """A timer that fires when it is started."""
-
-        def __init__(self, seconds: float, run: Callable[[], None]) -> None:
+    class AtOnce(Waiting):
+        def add(self, give_up: Callable[[], None], seconds: float) -> Ticket:
             waits.append(seconds)
-            self.start = run
+            give_up()
+            return Ticket(give_up)
 
-        def cancel(self) -> None: ...
-
-    monkeypatch.setattr(pending.threading, "Timer", AtOnce)
+    monkeypatch.setattr(pending, "WAITING", AtOnce())
     server.play(scripted.error(503, "busy", {"retry-after": "30"}))
     with httpx.Client(base_url=server.url) as client:
         wrap(client, provider="openai", tracing=spans.options)
@@ -240,6 +238,26 @@ def test_a_call_that_was_given_up_ends_by_itself(
         )
     assert len(spans.chats) == 1
     assert waits == [35.0]
+
+
+@pytest.mark.parametrize("asked", ["inf", "nan", "1e308", "-5"])
+def test_a_wait_that_nobody_makes_is_not_waited_for(
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, asked: str
+) -> None:
+    waits: list[float] = []
+
+    class Noted(Waiting):
+        def add(self, give_up: Callable[[], None], seconds: float) -> Ticket:
+            waits.append(seconds)
+            return Ticket(give_up)
+
+    monkeypatch.setattr(pending, "WAITING", Noted())
+    server.play(scripted.error(503, "busy", {"retry-after": asked}))
+    with httpx.Client(base_url=server.url) as client:
+        wrap(client, provider="openai")
+        headers = {"x-stainless-retry-count": "0"}
+        client.post("/chat/completions", json={"model": "m", "messages": []}, headers=headers)
+    assert waits == [pending.LONGEST_BACKOFF + 5]
 
 
 def test_every_way_out_of_a_stream_ends_its_span_once(
