@@ -161,3 +161,18 @@ def test_logprobs_are_those_before_the_filters() -> None:
         (0, pytest.approx(math.log(p[0]))),
     ]
     assert logprobs(LOGITS, 3, 0)[1] == ()
+
+
+def test_what_is_taken_again_weighs_again_by_frequency() -> None:
+    """Presence counts a token once, frequency each time it was taken, a prompt's tokens in neither."""
+    for params, after in (
+        (SamplingParams(frequency_penalty=1.0), [0, 0, 1]),
+        (SamplingParams(presence_penalty=1.0), [0, 0, 0]),
+    ):
+        sampler = Sampler(params, [0, 0, 0, 0])
+        row = np.array([5.0, 3.5, 0.0], dtype=np.float32)
+        chosen = []
+        for position in range(3):
+            chosen.append(sampler.choose(row, position))
+            sampler.append(chosen[-1])
+        assert chosen == after
