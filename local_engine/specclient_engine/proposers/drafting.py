@@ -14,7 +14,7 @@ from specclient_engine.proposers.known_text import BREAKS, COPYING, INSIDE
 from specclient_engine.proposers.passage import Passage
 from specclient_engine.proposers.vocabulary import BREAK, END
 
-LEAST_SURVIVAL = 0.02
+LEAST_SURVIVAL = 0.01
 """A draft ends where the chance that all of it is accepted falls below this."""
 SURE = 0.97
 """A copied token believed this much is not put to the vote of the short contexts."""
