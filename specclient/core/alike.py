@@ -68,8 +68,8 @@ class Alike:
         try:
             if self._between:
                 text, _, behind = text.partition(self._between)
-                padding = from_json(b'"%b"' % behind)
-            content = from_json(b'"%b"' % text)  # no JSON unless it is exactly one string
+                padding = _string(behind)
+            content = _string(text)
         except ValueError:
             return None
         self._vain = 0
@@ -98,6 +98,14 @@ class Alike:
             self._before, self._between, self._behind = before, between, behind
             self._first, self._last = _FIELD + before, behind + b"\n\n"
             self._like = filled((event, event["choices"][0]["delta"]["content"], event.get(PADDING)))
+
+
+def _string(written: bytes) -> str:
+    """What is between the quotes of a JSON string. Raises ValueError where it is anything else."""
+    if b'"' not in written and b"\\" not in written and (plain := written.decode()).isprintable():
+        return plain
+    string: str = from_json(b'"%b"' % written)  # no JSON unless it is exactly one string
+    return string
 
 
 def is_text(event: dict[str, Any]) -> bool:

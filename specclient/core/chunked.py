@@ -76,9 +76,10 @@ class ChunkJoiner:
     def take(self, data: bytes) -> bytes:
         """The content of one read (empty: the end of all); `rest` is set where the parser's turn has come."""
         if not (self._left or self._held or self._data_end):
-            found = _SIZE.match(data)
-            if found and data[-2:] == b"\r\n" and len(data) - found.end() - 2 == int(found[1], 16) > 0:
-                return data[found.end() : -2]  # exactly one chunk
+            begin = data.find(b"\r\n", 0, 18) + 2
+            size = len(data) - begin - 2
+            if begin > 2 and size > 0 and data[: begin - 2].lower() == b"%x" % size and data[-2:] == b"\r\n":
+                return data[begin:-2]  # exactly one chunk
         content, rest = self.content(data) if data else (b"", data)
         if rest or not data:
             self.rest = rest

@@ -98,7 +98,7 @@ class Timeline:
     not empty, and `answer=False` that it was reasoning only.
     """
 
-    __slots__ = ("_clock", "_current", "_pending_wait", "attempts", "ended", "started", "wall")
+    __slots__ = ("_clock", "_pending_wait", "attempt", "attempts", "ended", "started", "wall")
 
     def __init__(
         self,
@@ -111,26 +111,22 @@ class Timeline:
         self.wall = wall()
         self.ended: int | None = None
         self._pending_wait = 0.0
-        self._current = AttemptStamps(self.started)
-        self.attempts: list[AttemptStamps] = []
-
-    @property
-    def attempt(self) -> AttemptStamps:
+        self.attempt = AttemptStamps(self.started)
         """The last try: the one that phases belong to."""
-        return self._current
+        self.attempts: list[AttemptStamps] = []
 
     def attempt_started(self) -> None:
         now = self._clock()
-        if self.attempts and self._current.ended is None:
-            self._current.ended = now
-        self._current = AttemptStamps(now, self._pending_wait)
+        if self.attempts and self.attempt.ended is None:
+            self.attempt.ended = now
+        self.attempt = AttemptStamps(now, self._pending_wait)
         self._pending_wait = 0.0
-        self.attempts.append(self._current)
+        self.attempts.append(self.attempt)
 
     def attempt_ended(self) -> None:
         """The try is over (it failed, or its last byte came); the first call wins."""
-        if self._current.ended is None:
-            self._current.ended = self._clock()
+        if self.attempt.ended is None:
+            self.attempt.ended = self._clock()
 
     def waited(self, seconds: float) -> None:
         """Back-off spent before the next try."""
@@ -138,26 +134,26 @@ class Timeline:
 
     def loaded(self) -> None:
         """The engine that this try had to load is there."""
-        self._current.loaded = self._clock()
+        self.attempt.loaded = self._clock()
 
     def connected(self) -> None:
-        self._current.connected = self._clock()
+        self.attempt.connected = self._clock()
 
     def sent(self) -> None:
-        self._current.sent = self._clock()
+        self.attempt.sent = self._clock()
 
     def headers(self) -> None:
-        self._current.headers = self._clock()
+        self.attempt.headers = self._clock()
 
     def frame(self) -> None:
-        attempt = self._current
+        attempt = self.attempt
         now = attempt.last_frame = self._clock()
         attempt.frames += 1
         if attempt.first_frame is None:
             attempt.first_frame = now
 
     def content(self, answer: bool = True) -> None:
-        attempt = self._current
+        attempt = self.attempt
         now = attempt.last_frame
         last = attempt.last_content
         if now is None or now == last:
@@ -180,7 +176,7 @@ class Timeline:
 
     def text(self) -> None:
         """`frame` and `content` of an event of the answer's text, on one reading of the clock."""
-        attempt = self._current
+        attempt = self.attempt
         last = attempt.last_content
         if last is None or attempt.first_answer is None:
             self.frame()
@@ -199,8 +195,8 @@ class Timeline:
         """The call is over for the caller; the first call wins."""
         if self.ended is None:
             self.ended = self._clock()
-            if self._current.ended is None:
-                self._current.ended = self.ended
+            if self.attempt.ended is None:
+                self.attempt.ended = self.ended
 
     def at(self, stamp: int) -> int:
         """A stamp of the monotonic clock as nanoseconds since the epoch, on this call's one wall reading."""
@@ -231,7 +227,7 @@ class Timeline:
         that are `Phase`-like (seconds and source) or None: an endpoint's reading, `EnginePhases`, or None
         when only the client's stopwatch is known.
         """
-        attempt = self._current
+        attempt = self.attempt
         end = self.ended if self.ended is not None else self._clock()
         issued = attempt.issued
         # A request is handed to the engine by a call that returns after the engine has stamped it.
@@ -281,7 +277,7 @@ class Timeline:
         self, reading: Any, streamed: bool, end: int
     ) -> tuple[Literal["first_content", "response_end", "engine_clock"] | None, float]:
         """The moment that both sides know: seconds since the call's start, and what it is."""
-        attempt = self._current
+        attempt = self.attempt
         if isinstance(reading, EnginePhases):
             return "engine_clock", self.seconds(reading.first_token)
         if streamed:
@@ -291,7 +287,7 @@ class Timeline:
         return "response_end", self.seconds(received)
 
     def _client(self, streamed: bool, end: int) -> dict[str, float]:
-        attempt = self._current
+        attempt = self.attempt
         started, headers, first = attempt.started, attempt.headers, attempt.first_content
         stamps = {
             "load": (started, attempt.loaded),

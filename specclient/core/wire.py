@@ -77,7 +77,14 @@ class Wire:
         timeout, attempt = self.timeout, self.timeline.attempt
         last = attempt.last_content
         if last is not None and self._finished is None and self._drain is None:
-            return self._seconds("content_idle", timeout.content_idle, last)
+            idle = timeout.content_idle
+            if idle is None or self._deadline is not None:
+                return self._seconds("content_idle", idle, last)
+            left = idle - (time.perf_counter_ns() - last) / NANOSECONDS
+            if left <= 0:
+                raise LimitReached("content_idle", idle)
+            self._limit = ("content_idle", idle)
+            return left
         if self._drain is not None:
             return self._seconds("drain", DRAIN_SECONDS, self._drain)
         if self._finished is not None:

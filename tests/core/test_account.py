@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from specclient.core.account import answer_notes, effect, prediction_report, speculation
+from specclient.core.account import answer_notes, effect, prediction_report, speculation_data
 from specclient.core.plan import Plan, build_plan
 from specclient.prediction import Prediction
 from specclient_providers import Reading, resolve
@@ -64,10 +64,9 @@ def test_a_withheld_prediction_has_no_acceptance_rate_of_its_own() -> None:
 
 
 def test_speculation_is_shown_only_where_something_was_reported() -> None:
-    assert speculation(Reading()) is None
-    found = speculation(Reading(drafted=10, accepted_draft=5, forward_passes=4))
-    assert found is not None
-    assert (found.draft_tokens, found.accepted_draft_tokens, found.forward_passes) == (10, 5, 4)
+    assert speculation_data(Reading()) is None
+    found = speculation_data(Reading(drafted=10, accepted_draft=5, forward_passes=4))
+    assert found == {"draft_tokens": 10, "accepted_draft_tokens": 5, "forward_passes": 4}
 
 
 def test_mistrusted_figures_become_notes() -> None:
