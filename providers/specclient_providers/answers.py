@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from specclient_providers.endpoint import EndpointFacts, Figure
 from specclient_providers.sanity import (
+    MOST_TOKENS,
     TIME_NAMES,
     TOKEN_NAMES,
     Found,
@@ -175,7 +176,7 @@ class AnswerReader:
 
     def event(self, obj: object) -> None:
         """Take one body, or one chunk of a stream."""
-        if not isinstance(obj, Mapping):
+        if not (type(obj) is dict or isinstance(obj, Mapping)):
             return
         self._streamed = self._seen or str(obj.get("object", "")).endswith(".chunk")
         self._seen = True
@@ -229,6 +230,9 @@ class AnswerReader:
         check_times(found, notes, elapsed)
 
     def _take(self, figure: Figure, raw: object, where: str) -> bool:
+        if type(raw) is int and figure.unit == "tokens" and 0 <= raw <= MOST_TOKENS:  # nearly every figure
+            self._found[figure.name] = (float(raw), "server", where)
+            return True
         if figure.unit == "positions":
             return self._take_positions(raw, where)
         value = number(raw)

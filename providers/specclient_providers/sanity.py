@@ -36,7 +36,7 @@ _ROUNDING = 0.02
 """Share by which a server's parts may exceed its own whole: they are rounded one by one."""
 _LONGEST = 7 * 86_400.0
 """Seconds; more is a point in time and no duration."""
-_MOST_TOKENS = 1e12
+MOST_TOKENS = 1e12
 
 
 def impossible(figure: Figure, value: float) -> str:
@@ -48,7 +48,7 @@ def impossible(figure: Figure, value: float) -> str:
     if figure.unit == "tokens":
         if value != int(value):
             return "is not a whole number of tokens"
-        return "is more than any answer has" if value > _MOST_TOKENS else ""
+        return "is more than any answer has" if value > MOST_TOKENS else ""
     return "is above 1" if figure.unit == "ratio" and value > 1 else ""
 
 
@@ -117,12 +117,20 @@ def check_times(found: Found, notes: Notes, elapsed: float | None) -> None:
         del found["total"]
 
 
+_PARTS = (
+    ("accepted_draft", "drafted", True),
+    ("accepted", "fw_predicted", True),
+    ("cached_tokens", "prompt_tokens", False),
+)
+"""(part, whole, whether either may be wrong)"""
+
+
 def check_counts(found: Found, notes: Notes, *, inside: bool) -> None:
     """Refuse counts that are larger than what holds them. `inside` says whether the prediction's counters
     lie inside `completion_tokens`."""
-    _refuse(found, notes, "accepted_draft", "drafted")
-    _refuse(found, notes, "accepted", "fw_predicted")
-    _refuse(found, notes, "cached_tokens", "prompt_tokens", both=False)
+    for part, whole, both in _PARTS:
+        if part in found:
+            _refuse(found, notes, part, whole, both=both)
     _check_total(found, notes)
     _check_inside_output(found, notes, ("reasoning_tokens",))
     if inside:
@@ -140,7 +148,7 @@ def _exceeds(part: float, whole: float) -> bool:
 
 def _refuse(found: Found, notes: Notes, part: str, whole: str, *, both: bool = True) -> None:
     """Refuse a part that is larger than its whole; the whole too where either may be wrong."""
-    if part not in found or whole not in found or found[part][0] <= found[whole][0]:
+    if whole not in found or found[part][0] <= found[whole][0]:
         return
     notes["nonsense", part] = (
         f"{found[part][2]} {int(found[part][0])} is more than {found[whole][2]} {int(found[whole][0])}; "
@@ -154,8 +162,8 @@ def _refuse(found: Found, notes: Notes, part: str, whole: str, *, both: bool = T
 
 def _check_total(found: Found, notes: Notes) -> None:
     """A total below what it is the sum of."""
-    total, held = found.get("total_tokens"), _held(found)
-    if total is not None and total[0] < held:
+    total = found.get("total_tokens")
+    if total is not None and total[0] < (held := _held(found)):
         notes["nonsense", "total_tokens"] = (
             f"{total[2]} {int(total[0])} is less than the {int(held)} tokens that it sums up; it was not "
             f"believed."
@@ -163,8 +171,12 @@ def _check_total(found: Found, notes: Notes) -> None:
         del found["total_tokens"]
 
 
+_NONE = (0.0, "server", "")
+
+
 def _held(found: Found) -> float:
-    return sum(found[name][0] for name in ("prompt_tokens", "completion_tokens") if name in found)
+    prompt, completion = found.get("prompt_tokens", _NONE), found.get("completion_tokens", _NONE)
+    return prompt[0] + completion[0]
 
 
 def _beside(found: Found) -> float:
@@ -175,8 +187,8 @@ def _beside(found: Found) -> float:
 
 def _check_inside_output(found: Found, notes: Notes, names: tuple[str, ...]) -> None:
     """Counts that lie inside `completion_tokens`; those that cannot are refused together."""
-    completion = found.get("completion_tokens")
     counted = [name for name in names if name in found]
+    completion = found.get("completion_tokens")
     if completion is None or not counted or not counted_in_usage(found[counted[0]][2]):
         return
     if sum(found[name][0] for name in counted) > completion[0] + _beside(found):

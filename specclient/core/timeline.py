@@ -216,6 +216,12 @@ class Timeline:
         """A stamp as seconds since the call's start."""
         return (stamp - self.started) / NANOSECONDS
 
+    def seconds_of_attempt(self) -> float:
+        """How long the last try has been going on, or went on."""
+        attempt = self.attempt
+        end = attempt.ended if attempt.ended is not None else self._clock()
+        return (end - attempt.started) / NANOSECONDS
+
     def timing(self, reading: Any = None, *, streamed: bool) -> Timing:
         """The account of the time so far; `reading` as for `timing_data`."""
         return Timing.model_validate(self.timing_data(reading, streamed=streamed))

@@ -72,6 +72,7 @@ class WrappedCall:
         request: Any,
         retries: int | None,
         weighing: Weighing,
+        is_read_whole: bool,
     ) -> None:
         self.settings = settings
         self.known = known
@@ -81,6 +82,8 @@ class WrappedCall:
         self.extensions: MutableMapping[str, Any] | None = None
         """Those of the response that the SDK holds: the report is put there for objects without room."""
         self.report: LateReport | None = None
+        self.is_read_whole = is_read_whole
+        """Whether the SDK is known to read an answer that is not streamed as a whole, and at once."""
         self._weighing = weighing
         self._asked = asked
         self._request = request
@@ -141,7 +144,7 @@ class WrappedCall:
 
     # The way back --------------------------------------------------------------------------------
 
-    def headers(self, status: int, headers: Any) -> dict[str, str]:
+    def headers(self, status: int, headers: Any) -> Mapping[str, str]:
         """Take note of an answer's head; its headers by lower-case name."""
         self.timeline.headers()
         self._tried[-1].status = status
@@ -308,7 +311,8 @@ class WrappedCall:
         try:
             elapsed = self.timeline.seconds(self.timeline.ended or self.timeline.started)
             reading = answer.reading(elapsed)
-            facts = answer.facts(reading)
+            if self.trace.listening:
+                facts = answer.facts(reading)
             name = self.settings.target_name(self.known)
             answer.request_id = answer.request_id or self.trace.request_id
             report = report_on(name, self.plan, self.timeline, self._tried, answer, reading, self.streamed)

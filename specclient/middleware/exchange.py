@@ -12,8 +12,10 @@ import json
 import logging
 from collections.abc import Callable, Generator
 from contextlib import nullcontext
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from specclient.core.timeline import Timeline
 from specclient.errors import SpecclientError
 from specclient.middleware.call import WrappedCall
 from specclient.middleware.context import KEY
@@ -82,6 +84,8 @@ def _answer(call: WrappedCall, request: Any, family: Family, perform: Perform, *
                     except AskAgain:
                         continue
                     made = with_body(response, content, family, raw=raw, is_async=is_async)
+                    if raw and call.is_read_whole:
+                        _mark_as_read(made, content, call.timeline)
                     made.extensions[KEY] = call.report
                     return made
 
@@ -147,6 +151,14 @@ def with_body(response: Any, content: bytes, family: Family, *, raw: bool, is_as
     return family.module.Response(
         response.status_code, headers=headers, stream=kind(content), extensions=response.extensions
     )
+
+
+def _mark_as_read(response: Any, content: bytes, timeline: Timeline) -> None:
+    """What reading the body would do to the response: the SDK is going to read all of it, and it is here."""
+    response._content = content
+    response._num_bytes_downloaded = len(content)
+    response.is_stream_consumed = response.is_closed = True
+    response.elapsed = timedelta(seconds=timeline.seconds_of_attempt())
 
 
 def refusal(request: Any, family: Family, status: int, sentence: str, *, is_async: bool) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
@@ -102,9 +103,8 @@ class Settings:
         block = current_block()
         beside = block.prediction if block is not None and asked.get("prediction") is None else None
         prediction = Prediction.of(beside, asked)
-        read_limit = request.extensions.get("timeout", {}).get("read")
         if request.url.scheme == LOCAL or self.options.provider == LOCAL:
-            return Local(asked, prediction, address.api, self, family, read_limit)
+            return Local(asked, prediction, address.api, self, family, _read_limit(request))
         known = self._known(address, asked.get("model"))
         plan = build_plan(
             asked,
@@ -116,7 +116,9 @@ class Settings:
             headers=headers,
         )
         if plan.reroute_local:
-            return Local(asked, plan.prediction, address.api, self, family, read_limit, plan.reasons)
+            return Local(
+                asked, plan.prediction, address.api, self, family, _read_limit(request), plan.reasons
+            )
         economist, workload = self._economist(known), current_workload()
         considered = economist.consider(plan, workload)
         return WrappedCall(
@@ -127,6 +129,7 @@ class Settings:
             request,
             retries,
             Weighing(economist, considered.decision, workload),
+            is_read_whole=retries is not None and headers.get(_RAW_RESPONSE) != "stream",
         )
 
     def plan_after_refusal(self, plan: Plan, status: int, error: object) -> Plan | None:
@@ -204,8 +207,15 @@ class Settings:
             address.api_version or (options.target.api_version if options.target else None),
             address.base_url,
             self._overrides,
-            date.today(),
+            int(time.time()) // _QUARTER,
         )
+
+
+_RAW_RESPONSE = "x-stainless-raw-response"
+"""What the SDKs that count their retries say of a response that their caller reads: "stream"."""
+
+_QUARTER = 900
+"""Seconds. Every time zone's day begins on a quarter of an hour, and to ask for the date is slow."""
 
 
 @lru_cache(maxsize=256)
@@ -216,7 +226,7 @@ def _resolve(
     api_version: str | None,
     base_url: str | None,
     overrides: str,
-    on: date,
+    _quarter: int,
 ) -> Known:
     facts = resolve(
         provider,
@@ -225,7 +235,7 @@ def _resolve(
         api_version=api_version,
         base_url=base_url,
         overrides=from_json(overrides) if overrides else None,
-        on=on,
+        on=date.today(),
     )
     return Known(facts)
 
@@ -240,6 +250,11 @@ def _is_at_hand(request: Any, family: Family) -> bool:
             return False
         request.read()
     return True
+
+
+def _read_limit(request: Any) -> float | None:
+    limit: float | None = request.extensions.get("timeout", {}).get("read")
+    return limit
 
 
 def _is_json(headers: Mapping[str, str]) -> bool:

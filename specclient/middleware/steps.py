@@ -23,7 +23,7 @@ def is_raw(response: Any, headers: Mapping[str, str]) -> bool:
     return "content-encoding" not in headers and not response.is_closed
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Send:
     """Send a request; the result is its response, whatever its status."""
 
@@ -39,7 +39,7 @@ class Send:
             return await transport.handle_async_request(self.request)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Read:
     """Read the whole body of a response; the result is the body with its content encoding undone.
 
