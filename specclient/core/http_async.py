@@ -41,16 +41,22 @@ class _AsyncStream(httpcore.AsyncNetworkStream):
         if (rest := self.joiner.rest) is not None:
             self.joiner.rest = None
             return rest
-        while data := await self._inner.read(max_bytes, timeout.read()):
-            if joined := self.joiner.feed(data):
-                return joined
+        try:
+            while data := await self._inner.read(max_bytes, timeout.read()):
+                if joined := self.joiner.feed(data):
+                    return joined
+        except ssl.SSLError as error:  # anyio passes on an alert that comes after the handshake
+            raise httpcore.ReadError(error) from error
         return data
 
     async def content(self, wire: Wire) -> bytes | None:
         """The body's next bytes; None where only the parser above can tell what comes."""
-        while self.joiner.takes_content:
-            if content := self.joiner.take(await self._inner.read(READ_BYTES, wire.read())):
-                return content
+        try:
+            while self.joiner.takes_content:
+                if content := self.joiner.take(await self._inner.read(READ_BYTES, wire.read())):
+                    return content
+        except ssl.SSLError as error:
+            raise httpcore.ReadError(error) from error
         return None
 
     async def write(self, buffer: bytes, timeout: Any = None) -> None:
@@ -63,7 +69,10 @@ class _AsyncStream(httpcore.AsyncNetworkStream):
             return None
         if buffer := self._head + buffer:
             self._head = b""
-            await self._inner.write(buffer, timeout.write())
+            try:
+                await self._inner.write(buffer, timeout.write())
+            except ssl.SSLError as error:
+                raise httpcore.WriteError(error) from error
             timeout.timeline.sent()
         return None
 
