@@ -114,8 +114,10 @@ def _conflicting(draft: PlanDraft) -> bool:
 
 def _rename_conflicting_limit(draft: PlanDraft) -> None:
     for conflict in draft.facts.prediction.conflicts:
+        if not present(draft.body, conflict.parameter):
+            continue
         target = conflict.remedy.partition(":")[2]
-        if not target or not present(draft.body, conflict.parameter):
+        if not target:
             continue
         value = draft.body.pop(conflict.parameter)
         if draft.body.get(target) is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from specclient.core.draft import PlanDraft
@@ -204,12 +205,21 @@ def caution(draft: PlanDraft) -> None:
 
 def present(body: Mapping[str, Any], parameter: str) -> bool:
     """Whether a request uses a parameter in the sense of a rule: "tools", "n>1", "min_p>0", …"""
+    return _test_of(parameter)(body)
+
+
+@lru_cache(maxsize=256)
+def _test_of(parameter: str) -> Callable[[Mapping[str, Any]], bool]:
     name, above, limit = parameter.partition(">")
-    if above:
+    if not above:
+        return _TESTS.get(name) or (lambda body: body.get(name) is not None)
+    least = float(limit)
+
+    def exceeds(body: Mapping[str, Any]) -> bool:
         value = body.get(name)
-        return isinstance(value, int | float) and value > float(limit)
-    test = _TESTS.get(name)
-    return test(body) if test else body.get(name) is not None
+        return isinstance(value, int | float) and value > least
+
+    return exceeds
 
 
 def _uses_tools(body: Mapping[str, Any]) -> bool:

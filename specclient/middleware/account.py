@@ -88,7 +88,7 @@ class Answer:
         kind: Literal["answer", "reasoning"] | None = None
         choices = data.get("choices")
         for choice in choices if isinstance(choices, list) else ():
-            if not isinstance(choice, Mapping):
+            if not (type(choice) is dict or isinstance(choice, Mapping)):
                 continue
             reason, index = choice.get("finish_reason"), choice.get("index")
             if reason is not None:
@@ -119,7 +119,7 @@ class Answer:
 def _content_of(choice: Mapping[str, Any]) -> Literal["answer", "reasoning"] | None:
     """An empty string is no content: many servers open a stream with one before they read the prompt."""
     delta = choice.get("delta") or choice.get("message")
-    if not isinstance(delta, Mapping):
+    if not (type(delta) is dict or isinstance(delta, Mapping)):
         return "answer" if choice.get("text") else None
     if any(delta.get(name) for name in _ANSWER):
         return "answer"
