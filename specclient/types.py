@@ -66,7 +66,7 @@ class ToolCall(Model):
 
 
 class ToolCallDelta(ToolCall):
-    """A piece of a tool call. Some servers leave `index` out: see `specclient.client.events`."""
+    """A piece of a tool call. Some servers leave `index` out: see `specclient.client.accumulator`."""
 
     index: int | None = None
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from specclient.client.events import Accumulator
+from specclient.client.accumulator import Accumulator
 from specclient.types import ChatCompletionChunk, parse
 from tests.server import chunk
 

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specclient.client.events import Accumulator
+from specclient.client.accumulator import Accumulator
 from specclient.config import Timeout
 from specclient.core.answer import Answer
 from specclient.core.timeline import Timeline
