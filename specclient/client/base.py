@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import os
 import typing
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, NoReturn, Self
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -28,7 +29,7 @@ DEFAULT_TIMEOUT = Timeout()
 DEFAULT_MAX_RETRIES: int = TargetFields.model_fields["max_retries"].default
 
 
-class ClientBase:
+class ClientBase(ABC):
     """What both clients share.
 
     `target` names an entry of the configuration (see `specclient.config`); `provider` with `model`,
@@ -38,8 +39,6 @@ class ClientBase:
     `default_query` go with every request.
     Raises ConfigError for everything that is wrong with the configuration, before anything is sent.
     """
-
-    _asynchronous: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -112,14 +111,17 @@ class ClientBase:
             transport = self._corpus_transport(transport)
         return Destination(target, config, transport, learned=self.learned)
 
+    @abstractmethod
     def _http_transport(self, connect: Connect) -> Any:
-        raise NotImplementedError
+        """What carries requests over connections of this kind; asked for at the first request."""
 
+    @abstractmethod
     def _corpus_transport(self, inner: Any) -> Any:
-        raise NotImplementedError
+        """`inner`, with the known text loaded into the server's draft corpus around each exchange."""
 
+    @abstractmethod
     def _local_transport(self, target: Target) -> Any:
-        raise NotImplementedError
+        """The embedded engine with the target's model; it is loaded by the first call."""
 
     @property
     def target(self) -> Target:

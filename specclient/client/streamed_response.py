@@ -34,6 +34,16 @@ def _cut(block: bytes, size: int | None) -> Iterator[bytes]:
         yield from (block[begin : begin + size] for begin in range(0, len(block), size))
 
 
+def _text(block: bytes, size: int | None) -> Iterator[str]:
+    text = block.decode()
+    step = size or max(len(text), 1)
+    yield from (text[begin : begin + step] for begin in range(0, len(text), step))
+
+
+def _lines(block: bytes) -> list[str]:
+    return block.decode().split("\n")[: -1 if block.endswith(b"\n") else None]
+
+
 class StreamedResponse(RawResponse[Any]):
     """Status and headers at once, the body when it is asked for."""
 
@@ -49,14 +59,12 @@ class StreamedResponse(RawResponse[Any]):
     def iter_text(self, chunk_size: int | None = None) -> Iterator[str]:
         """The body as text; `chunk_size` is in characters."""
         for block in self.iter_bytes():
-            text = block.decode()
-            step = chunk_size or max(len(text), 1)
-            yield from (text[begin : begin + step] for begin in range(0, len(text), step))
+            yield from _text(block, chunk_size)
 
     def iter_lines(self) -> Iterator[str]:
         """The lines of the body, without their ends."""
         for block in self.iter_bytes():
-            yield from block.decode().split("\n")[: -1 if block.endswith(b"\n") else None]
+            yield from _lines(block)
 
     def read(self) -> bytes:
         """The whole body."""
@@ -110,15 +118,13 @@ class AsyncStreamedResponse(RawResponse[Any]):
     async def iter_text(self, chunk_size: int | None = None) -> AsyncIterator[str]:
         """See `StreamedResponse.iter_text`."""
         async for block in self.iter_bytes():
-            text = block.decode()
-            step = chunk_size or max(len(text), 1)
-            for begin in range(0, len(text), step):
-                yield text[begin : begin + step]
+            for piece in _text(block, chunk_size):
+                yield piece
 
     async def iter_lines(self) -> AsyncIterator[str]:
         """See `StreamedResponse.iter_lines`."""
         async for block in self.iter_bytes():
-            for line in block.decode().split("\n")[: -1 if block.endswith(b"\n") else None]:
+            for line in _lines(block):
                 yield line
 
     async def read(self) -> bytes:

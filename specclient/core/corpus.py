@@ -62,23 +62,19 @@ class _Loads:
         timeline.attempt_started()
         return Wire(timeout, timeline, deadline)
 
-    @staticmethod
-    def is_loaded(status: int, text: str) -> bool:
-        """Whether the server has taken the text."""
-        try:
-            answer = json.loads(text)
-        except ValueError:
-            answer = {}
-        return status == 200 and isinstance(answer, dict) and bool(answer.get("success", True))
-
-    @staticmethod
-    def refusal(status: int) -> BadRequestError:
-        """A load that the server did not take, in the form of a refused prediction."""
-        return BadRequestError(
+    def settle(self, send: Send, text: str, status: int, answer: str) -> None:
+        """Take note of what the server said to a load. Raises where it did not take the text, in the form
+        of a refused prediction."""
+        if _is_loaded(status, answer):
+            self.corpora.loaded(send.host, text)
+            return
+        refusal = BadRequestError(
             f"The server did not load the known text as a draft corpus (it answered {status}).",
             status_code=400,
             body={"param": "prediction", "code": "corpus_not_loaded"},
         )
+        self.corpora.failed(send.host, refusal)
+        raise refusal
 
     @staticmethod
     def seconds_to_wait(send: Send, wire: Wire) -> float | None:
@@ -98,6 +94,14 @@ class _Loads:
     def log_left(send: Send, error: BaseException) -> None:
         """The answer counts more than a text that stays loaded."""
         logger.warning("A draft corpus could not be removed from %s: %s", send.host, type(error).__name__)
+
+
+def _is_loaded(status: int, text: str) -> bool:
+    try:
+        answer = json.loads(text)
+    except ValueError:
+        answer = {}
+    return status == 200 and isinstance(answer, dict) and bool(answer.get("success", True))
 
 
 class CorpusTransport(_Loads):
@@ -137,11 +141,7 @@ class CorpusTransport(_Loads):
         except BaseException:
             self._remove(self.corpora.failed(send.host), send)
             raise
-        if not self.is_loaded(status, answer):
-            refusal = self.refusal(status)
-            self.corpora.failed(send.host, refusal)
-            raise refusal
-        self.corpora.loaded(send.host, text)
+        self.settle(send, text, status, answer)
 
     def release(self, send: Send, text: str) -> None:
         """One user less; removes the text after the last."""
@@ -207,11 +207,7 @@ class AsyncCorpusTransport(_Loads):
         except BaseException:
             await self._remove(self.corpora.failed(send.host), send)
             raise
-        if not self.is_loaded(status, answer):
-            refusal = self.refusal(status)
-            self.corpora.failed(send.host, refusal)
-            raise refusal
-        self.corpora.loaded(send.host, text)
+        self.settle(send, text, status, answer)
 
     async def release(self, send: Send, text: str) -> None:
         """The async twin of `CorpusTransport.release`."""
