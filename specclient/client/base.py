@@ -111,6 +111,11 @@ class ClientBase(ABC):
             transport = self._corpus_transport(transport)
         return Destination(target, config, transport, learned=self.learned)
 
+    def load_transports(self) -> None:
+        """Import what the first call needs, before that call begins."""
+        for transport in list(self._transports.values()):  # a reload may add one
+            transport.made()
+
     @abstractmethod
     def _http_transport(self, connect: Connect) -> Any:
         """What carries requests over connections of this kind; asked for at the first request."""

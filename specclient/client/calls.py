@@ -76,6 +76,7 @@ def make_flow(
     if stream:
         request["stream"] = True
     given = None if isinstance(prediction, NotGiven) else prediction
+    client.load_transports()
     return Flow(
         request,
         client.destinations,

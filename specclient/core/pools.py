@@ -12,6 +12,7 @@ import os
 import ssl
 import threading
 import time
+import urllib.request
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,8 +34,6 @@ def proxy_for(url: str, configured: str | None) -> str | None:
     """The proxy for an address: the configured one, else the environment's, with its exceptions."""
     if configured is not None:
         return configured
-    import urllib.request
-
     parts = urlsplit(url)
     host = parts.hostname or ""
     if urllib.request.proxy_bypass(host):
