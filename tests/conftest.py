@@ -1,4 +1,5 @@
-"""What every test may rely on: a clean environment, caches of its own, and no network but loopback."""
+"""What every test may rely on: a clean environment, caches of its own, no network but loopback, and a server
+that says what it is told to."""
 
 from __future__ import annotations
 
@@ -11,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.server import ScriptedServer
 
 _REAL_CACHE = os.environ.get("SPECCLIENT_CACHE")
 
@@ -80,6 +83,12 @@ def clean_environment(
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
     if vocabularies is not None:
         monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(vocabularies))
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    with ScriptedServer() as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,10 +16,9 @@ DETAILS = {"accepted_prediction_tokens": 8, "rejected_prediction_tokens": 2}
 
 
 @pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    with ScriptedServer() as running:
-        running.respond = _answer
-        yield running
+def server(server: ScriptedServer) -> ScriptedServer:
+    server.respond = _answer
+    return server
 
 
 def _answer(request: Request) -> Answer:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-from tests.server import ScriptedServer
 
 
 @dataclass
@@ -19,12 +16,6 @@ class Outcome:
     code: int
     out: str
     err: str
-
-
-@pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    with ScriptedServer() as running:
-        yield running
 
 
 @pytest.fixture

@@ -10,12 +10,6 @@ from tests.doors import AsyncDoor, SyncDoor
 from tests.server import ScriptedServer
 
 
-@pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    with ScriptedServer() as running:
-        yield running
-
-
 @pytest.fixture(params=[SyncDoor, AsyncDoor], ids=["sync", "async"])
 def door(request: pytest.FixtureRequest, server: ScriptedServer) -> Iterator[SyncDoor]:
     opened = request.param(server)

@@ -9,12 +9,6 @@ from tests.conformance.all_doors import DOORS, Door
 from tests.server import ScriptedServer
 
 
-@pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    with ScriptedServer() as running:
-        yield running
-
-
 @pytest.fixture(params=list(DOORS))
 def door(request: pytest.FixtureRequest, server: ScriptedServer, tmp_path: Path) -> Iterator[Door]:
     opened: Door = DOORS[request.param](server, tmp_path)

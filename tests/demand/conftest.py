@@ -3,6 +3,6 @@ trouble, and a test's id begins with the number of its report."""
 
 from __future__ import annotations
 
-from tests.client.conftest import door, server, waits
+from tests.client.conftest import door, waits
 
-__all__ = ["door", "server", "waits"]
+__all__ = ["door", "waits"]

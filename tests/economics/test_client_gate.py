@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from server import Request, ScriptedServer, completion, reply
 
 import specclient
 from specclient.config import load_config
+from tests.server import Request, ScriptedServer, completion, reply
 
 USAGE = {
     "prompt_tokens": 10,
@@ -22,10 +21,9 @@ USAGE = {
 
 
 @pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    with ScriptedServer() as server:
-        server.respond = lambda _: reply(completion("x", usage=USAGE))
-        yield server
+def server(server: ScriptedServer) -> ScriptedServer:
+    server.respond = lambda _: reply(completion("x", usage=USAGE))
+    return server
 
 
 def client(server: ScriptedServer, kind: Any = specclient.Client, **economics: Any) -> Any:
@@ -89,7 +87,7 @@ def test_async_alike(server: ScriptedServer) -> None:
 
 
 def test_a_stream_alike(server: ScriptedServer) -> None:
-    from server import chunk, finish, role, sse, usage_chunk
+    from tests.server import chunk, finish, role, sse, usage_chunk
 
     server.respond = lambda _: sse(role(), chunk("x"), finish(), usage_chunk(**USAGE))
     with client(server) as sdk:

@@ -11,12 +11,12 @@ import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from server import ScriptedServer, completion, reply
 from test_client_gate import USAGE, sent
 
 import specclient
 from specclient.economics.stores import _stores
 from tests.doors import MESSAGES, AsyncDoor, SyncDoor
+from tests.server import ScriptedServer, completion, reply
 
 KNOWN = "known text " * 30
 
@@ -84,7 +84,7 @@ def test_the_span_says_which(door: Any) -> None:
 
 
 def test_streams_alike(door: Any) -> None:
-    from server import chunk, finish, role, sse, usage_chunk
+    from tests.server import chunk, finish, role, sse, usage_chunk
 
     door.server.respond = lambda _: sse(role(), chunk("x"), finish(), usage_chunk(**USAGE))
     made(door)

@@ -8,12 +8,12 @@ from typing import Any
 
 import httpx
 import pytest
-from server import Request, ScriptedServer, completion, reply
 from test_client_gate import USAGE, sent
 
 import specclient
 from specclient.economics import EconomicsOptions
 from specclient.economics.stores import _stores
+from tests.server import Request, ScriptedServer, completion, reply
 
 KNOWN = "known text " * 30
 
@@ -26,10 +26,9 @@ def no_evidence() -> Iterator[None]:
 
 
 @pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    with ScriptedServer() as server:
-        server.respond = lambda _: reply(completion("x", usage=USAGE))
-        yield server
+def server(server: ScriptedServer) -> ScriptedServer:
+    server.respond = lambda _: reply(completion("x", usage=USAGE))
+    return server
 
 
 def ask(client: httpx.Client, url: str, prediction: str | None = KNOWN) -> Any:

@@ -13,7 +13,12 @@ from typing import Any
 import pytest
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind, StatusCode
-from server import (
+from tracing_helpers import Backend
+
+import specclient
+from specclient.config import load_config
+from specclient.tracing import extract
+from tests.server import (
     Close,
     Request,
     ScriptedServer,
@@ -28,23 +33,12 @@ from server import (
     sse,
     usage_chunk,
 )
-from server import stream as play_stream
-from tracing_helpers import Backend
-
-import specclient
-from specclient.config import load_config
-from specclient.tracing import extract
+from tests.server import stream as play_stream
 
 MESSAGES = [{"role": "user", "content": "PROMPT-sentinel"}]
 KNOWN = "PREDICTION-sentinel"
 ENDLESS = play_stream(data(role()), data(chunk("a")), data(chunk("b")), Stall())
 WHOLE = sse(role(), chunk("a"), chunk("b"), finish(), usage_chunk(prompt_tokens=3, completion_tokens=2))
-
-
-@pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    with ScriptedServer() as server:
-        yield server
 
 
 @pytest.fixture(autouse=True)

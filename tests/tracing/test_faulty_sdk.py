@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +10,12 @@ import pytest
 from opentelemetry.sdk.trace import SpanLimits, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased, Sampler
-from server import ScriptedServer, chunk, completion, error, finish, reply, role, sse, usage_chunk
 from tracing_helpers import Backend
 
 import specclient
 from specclient.config import load_config
 from specclient.tracing import start_server
+from tests.server import ScriptedServer, chunk, completion, error, finish, reply, role, sse, usage_chunk
 
 MESSAGES = [{"role": "user", "content": "x"}]
 STREAM = sse(role(), chunk("a"), chunk("b"), finish(), usage_chunk(prompt_tokens=3, completion_tokens=2))
@@ -66,12 +65,9 @@ FAULTY = {
 
 
 @pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    with ScriptedServer() as server:
-        server.respond = lambda request: (
-            STREAM if request.json.get("stream") else reply(completion("x", id="a"))
-        )
-        yield server
+def server(server: ScriptedServer) -> ScriptedServer:
+    server.respond = lambda request: STREAM if request.json.get("stream") else reply(completion("x", id="a"))
+    return server
 
 
 @pytest.fixture(params=list(FAULTY))

@@ -7,23 +7,17 @@ from typing import Any
 
 import pytest
 from opentelemetry import baggage, context
-from server import ScriptedServer, chunk, completion, finish, reply, role, sse
 from tracing_helpers import Backend
 
 from specclient.report import Phase, Report
 from specclient.tracing import CallStart, start_call
+from tests.server import ScriptedServer, chunk, completion, finish, reply, role, sse
 
 pytestmark = pytest.mark.sdk
 
 
 class Reading:
     prefill = Phase(seconds=1e-6, source="server")
-
-
-@pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    with ScriptedServer() as server:
-        yield server
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from collector import Collector, GrpcCollector, HttpCollector
-from server import ScriptedServer, chunk, completion, finish, reply, role, sse, usage_chunk
+
+from tests.server import ScriptedServer, chunk, completion, finish, reply, role, sse, usage_chunk
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 USAGE = {"prompt_tokens": 40, "completion_tokens": 9, "total_tokens": 49}

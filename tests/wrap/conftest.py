@@ -11,12 +11,6 @@ from tests.wrap.sdks import KINDS, Sdk
 
 
 @pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    with ScriptedServer() as server:
-        yield server
-
-
-@pytest.fixture
 def open_sdk(server: ScriptedServer) -> Iterator[Callable[..., Sdk]]:
     """Makes SDK clients that talk to the scripted server, and closes them."""
     opened: list[Sdk] = []
