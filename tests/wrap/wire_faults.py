@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from tests.demand import faults as events
 from tests.demand import test_b_bytes_and_bodies as below
-from tests.demand import test_b_robustness as events
 from tests.server import DONE, Answer, chunk, completion, data, error, finish, reply, sse, stream
 
 _JSON = {"content-type": "application/json"}
