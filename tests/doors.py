@@ -48,6 +48,11 @@ class SyncDoor:
     def create(self, **arguments: Any) -> Any:
         return self.run(self.client.chat.completions.create(**{"messages": MESSAGES, **arguments}))
 
+    @property
+    def sent(self) -> Any:
+        """The body of the last request."""
+        return self.server.requests[-1].json
+
     def open(self, **arguments: Any) -> OpenStream:
         return OpenStream(self, self.create(stream=True, **arguments))
 

@@ -11,25 +11,14 @@ import pytest
 import specclient
 from specclient.client import AsyncClient, Client
 from tests.doors import KEY, MESSAGES, SyncDoor
-from tests.server import chunk, completion, error, finish, reply, role, sse, usage_chunk
-
-USAGE = {
-    "prompt_tokens": 10,
-    "completion_tokens": 226,
-    "total_tokens": 236,
-    "completion_tokens_details": {"accepted_prediction_tokens": 49, "rejected_prediction_tokens": 107},
-}
-
-
-def sent(door: SyncDoor) -> Any:
-    return door.server.requests[-1].json
+from tests.server import chunk, completion, error, finish, reply, sse
 
 
 def test_nothing_is_sent_that_was_not_set(door: SyncDoor) -> None:
     door.server.play(reply(completion()))
     answer = door.create()
     assert answer.choices[0].message.content == "Hello"
-    assert sent(door) == {"model": "m", "messages": MESSAGES}
+    assert door.sent == {"model": "m", "messages": MESSAGES}
     assert door.server.requests[0].path == "/v1/chat/completions"
     assert door.server.requests[0].headers["authorization"] == f"Bearer {KEY}"
 
@@ -39,7 +28,7 @@ def test_none_and_omitted_are_two_things(door: SyncDoor) -> None:
     door.create(
         temperature=None, top_p=specclient.NOT_GIVEN, seed=specclient.omit, stop=["x"], presence_penalty=0
     )
-    assert sent(door) == {
+    assert door.sent == {
         "model": "m",
         "messages": MESSAGES,
         "temperature": None,
@@ -73,91 +62,13 @@ def test_an_unknown_argument_is_a_type_error(door: SyncDoor) -> None:
     assert door.server.requests == []
 
 
-@pytest.mark.parametrize(
-    "prediction",
-    [
-        "known text",
-        {"type": "content", "content": "known text"},
-        specclient.Prediction("known text"),
-        lambda: "known text",
-        lambda request: request["messages"] and "known text",
-    ],
-    ids=["str", "dict", "object", "callable", "callable of the request"],
-)
-def test_a_prediction_in_every_form(door: SyncDoor, prediction: Any) -> None:
-    door.make(overrides={"prediction": "documented"})
-    door.server.play(reply(completion("Hello", usage=USAGE)))
-    answer = door.create(prediction=prediction)
-    assert sent(door)["prediction"] == {"type": "content", "content": "known text"}
-    report = answer.specclient.prediction
-    assert (report.outcome, report.effect) == ("forwarded", "used")
-    assert (report.accepted_tokens, report.rejected_tokens) == (49, 107)
-    assert answer.usage.completion_tokens_details.accepted_prediction_tokens == 49
-
-
-def test_a_callable_prediction_is_called_once_a_call(door: SyncDoor, waits: list[float]) -> None:
-    calls: list[int] = []
-
-    def known() -> str:
-        calls.append(1)
-        return "known text"
-
-    door.make(overrides={"prediction": "documented"})
-    door.server.play(error(500, "again"), error(500, "again"), reply(completion()))
-    door.create(prediction=known)
-    assert len(calls) == 1
-    assert [r.json["prediction"]["content"] for r in door.server.requests] == ["known text"] * 3
-
-
-def test_an_undocumented_prediction_is_withheld_with_a_reason(door: SyncDoor) -> None:
-    door.server.play(reply(completion()))
-    report = door.create(prediction="known text").specclient.prediction
-    assert "prediction" not in sent(door)
-    assert report.outcome == "withheld"
-    assert report.reasons[0].text
-
-
-def test_the_same_figures_from_a_stream_and_from_a_plain_answer(door: SyncDoor) -> None:
-    door.make(overrides={"prediction": "documented"})
-    door.server.play(
-        reply(completion("Hello", usage=USAGE)), sse(chunk("Hello"), finish(), usage_chunk(**USAGE))
-    )
-    plain = door.create(prediction="known").specclient
-    streamed = door.read(prediction="known")[-1].specclient
-    assert plain.prediction == streamed.prediction
-    assert plain.usage == streamed.usage
-
-
-def test_a_live_refusal_is_learnt_once(door: SyncDoor) -> None:
-    door.make(overrides={"prediction": "documented"}, max_retries=0)
-    refusal = error(400, "property 'prediction' is unsupported", param="prediction")
-    door.server.play(refusal, reply(completion()), reply(completion()))
-    first = door.create(prediction="known")
-    second = door.create(prediction="known")
-    assert ["prediction" in r.json for r in door.server.requests] == [True, False, False]
-    assert first.specclient.prediction.outcome == second.specclient.prediction.outcome == "withheld"
-    assert [a.status for a in first.specclient.attempts] == [400, 200]
-    assert first.specclient.prediction.reasons
-    assert second.specclient.prediction.reasons
-    assert len(door.client.learned.entries()) == 1
-
-
-def test_a_refusal_of_something_else_is_the_callers_error(door: SyncDoor) -> None:
-    door.make(overrides={"prediction": "documented"})
-    door.server.play(error(400, "temperature is too high", param="temperature"))
-    with pytest.raises(specclient.BadRequestError) as caught:
-        door.create(prediction="known")
-    assert caught.value.param == "temperature"
-    assert len(door.server.requests) == 1
-
-
 def test_messages_of_an_answer_go_back_as_they_came(door: SyncDoor) -> None:
     body = completion()
     body["choices"][0]["message"]["vendor"] = 1
     door.server.play(reply(body), reply(completion()))
     message = door.create().choices[0].message
     door.create(messages=[*MESSAGES, message])
-    assert sent(door)["messages"][1] == {"role": "assistant", "content": "Hello", "vendor": 1}
+    assert door.sent["messages"][1] == {"role": "assistant", "content": "Hello", "vendor": 1}
 
 
 def test_unknown_fields_are_kept_and_odd_types_survive(door: SyncDoor) -> None:
@@ -171,21 +82,6 @@ def test_unknown_fields_are_kept_and_odd_types_survive(door: SyncDoor) -> None:
     assert answer.choices[0].finish_reason == 5
     assert answer.usage.prompt_tokens == "five"
     assert answer.usage.completion_tokens == 2
-
-
-def test_null_counters_are_not_zero(door: SyncDoor) -> None:
-    details = {"accepted_prediction_tokens": None, "rejected_prediction_tokens": None}
-    usage = {
-        "prompt_tokens": 1,
-        "completion_tokens": 2,
-        "total_tokens": 3,
-        "completion_tokens_details": details,
-    }
-    door.make(overrides={"prediction": "documented"})
-    door.server.play(reply(completion(usage=usage)))
-    report = door.create(prediction="known").specclient.prediction
-    assert report.accepted_tokens is None
-    assert report.effect == "unknown"
 
 
 def test_content_parts_of_a_plain_answer(door: SyncDoor) -> None:
@@ -258,7 +154,7 @@ def test_with_options_for_another_model(door: SyncDoor) -> None:
     other = door.client.with_options(model="m2")
     door.made.append(other)
     door.create()
-    assert sent(door)["model"] == "m2"
+    assert door.sent["model"] == "m2"
 
 
 def test_models(door: SyncDoor) -> None:
@@ -384,93 +280,3 @@ def test_both_clients_have_the_same_names_and_arguments() -> None:
     ]:
         ours, theirs = public(sync), public(twin)
         assert {k: v for k, v in theirs.items() if k not in allowed} == ours
-
-
-def test_events(door: SyncDoor) -> None:
-    from tests.doors import OpenStream
-
-    tools = [{"index": 0, "id": "c1", "type": "function", "function": {"name": "f", "arguments": ""}}]
-    more = [{"index": 0, "function": {"arguments": '{"a": 1}'}}]
-    door.server.play(
-        sse(
-            role(),
-            chunk("Hel"),
-            chunk("lo"),
-            chunk(tool_calls=tools),
-            chunk(tool_calls=more),
-            finish("tool_calls"),
-            usage_chunk(),
-        )
-    )
-    manager = door.client.chat.completions.stream(messages=MESSAGES)
-    if door.kind == "sync":
-        with manager as stream:
-            events = list(stream)
-            final = stream.get_final_completion()
-    else:
-        stream = door.run(manager.__aenter__())
-        events = list(OpenStream(door, stream))
-        final = door.run(stream.get_final_completion())
-        door.run(manager.__aexit__(None, None, None))
-    kinds = [event.type for event in events if event.type != "chunk"]
-    assert kinds == [
-        "content.delta",
-        "content.delta",
-        "tool_calls.function.arguments.delta",
-        "content.done",
-        "tool_calls.function.arguments.done",
-    ]
-    assert next(e for e in events if e.type == "content.delta").snapshot == "Hel"
-    message = final.choices[0].message
-    assert message.content == "Hello"
-    assert message.tool_calls[0].to_dict() == {
-        "id": "c1",
-        "type": "function",
-        "function": {"name": "f", "arguments": '{"a": 1}'},
-    }
-    assert final.usage.completion_tokens == 2
-    assert final.specclient.usage.completion == 2
-
-
-def test_events_of_a_stream_that_was_left_have_no_final_answer(door: SyncDoor) -> None:
-    door.server.play(sse(chunk("Hel"), chunk("lo"), finish()))
-    manager = door.client.chat.completions.stream(messages=MESSAGES)
-    stream = door.run(manager.__aenter__()) if door.kind == "async" else manager.__enter__()
-    door.next(stream if door.kind == "async" else iter(stream))
-    door.run(stream.close())
-    with pytest.raises(specclient.SpecclientError, match="not read to its end"):
-        door.run(stream.get_final_completion())
-
-
-def test_events_of_logprobs_and_what_is_never_parsed(door: SyncDoor) -> None:
-    from tests.doors import OpenStream
-
-    first, second = chunk("a"), chunk(refusal="no")
-    first["choices"][0]["logprobs"] = {"content": [{"token": "a", "logprob": -0.1}], "refusal": None}
-    second["choices"][0]["logprobs"] = {"content": None, "refusal": [{"token": "no", "logprob": -0.2}]}
-    door.server.play(sse(first, second, finish()))
-    stream = (
-        door.run(door.client.chat.completions.stream(messages=MESSAGES).__aenter__())
-        if (door.kind == "async")
-        else door.client.chat.completions.stream(messages=MESSAGES).__enter__()
-    )
-    first_event = door.next(stream)
-    events = [first_event, *OpenStream(door, stream)]
-    kinds = [event.type for event in events if event.type != "chunk"]
-    assert kinds == [
-        "content.delta",
-        "logprobs.content.delta",
-        "refusal.delta",
-        "logprobs.refusal.delta",
-        "content.done",
-        "refusal.done",
-        "logprobs.content.done",
-        "logprobs.refusal.done",
-    ]
-    found = {event.type: event for event in events}
-    assert found["logprobs.content.delta"].snapshot[0].token == "a"
-    assert found["logprobs.refusal.done"].refusal[0].token == "no"
-    assert (found["content.delta"].parsed, found["content.done"].parsed) == (None, None)
-    final = door.run(stream.get_final_completion())
-    assert final.choices[0].logprobs.refusal[0].logprob == -0.2
-    door.run(stream.close())
