@@ -18,7 +18,7 @@ class Watch(Protocol):
 
     def feed(self, block: bytes) -> bytes: ...
     def end(self) -> bytes: ...
-    def failed(self, error: BaseException) -> None: ...
+    def failed(self, error: BaseException) -> bytes: ...
     def closed(self) -> None: ...
 
 
@@ -41,6 +41,21 @@ class _Watched:
         self._ended = False
         self._closed = False
         self._second: Any = None
+        self._error: Exception | None = None
+
+    def _broken_off(self, error: BaseException) -> bytes:
+        """What came before the error and has not been passed on: it goes first, and the error follows."""
+        self._ended = True
+        rest = self._watch.failed(error)
+        if rest and isinstance(error, Exception):
+            self._error = error.with_traceback(None)  # which leads back here: a circle
+            return rest
+        raise error
+
+    def _raise_error(self) -> None:
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
 
     def _go_on_with(self, response: Any, refusal: bytes) -> bytes:
         """Be the body of another response from here on; gives what is left to say of the first one.
@@ -80,9 +95,7 @@ class SyncBody(_Watched):
                 with POOL_CALLS:
                     block = next(self._blocks, None)
             except BaseException as error:
-                self._ended = True
-                self._watch.failed(error)
-                raise
+                return self._broken_off(error)
             if block is None:
                 self._ended = True
                 out = self._watch.end()
@@ -94,6 +107,7 @@ class SyncBody(_Watched):
                     out = self._ask_again(refused.event)
             if out:
                 return out
+        self._raise_error()
         raise StopIteration
 
     def _ask_again(self, refusal: bytes) -> bytes:
@@ -143,9 +157,7 @@ class AsyncBody(_Watched):
             try:
                 block = await anext(self._blocks, None)
             except BaseException as error:
-                self._ended = True
-                self._watch.failed(error)
-                raise
+                return self._broken_off(error)
             if block is None:
                 self._ended = True
                 out = self._watch.end()
@@ -157,6 +169,7 @@ class AsyncBody(_Watched):
                     out = await self._ask_again(refused.event)
             if out:
                 return out
+        self._raise_error()
         raise StopAsyncIteration
 
     async def _ask_again(self, refusal: bytes) -> bytes:

@@ -226,7 +226,11 @@ class WrappedCall:
             self._note("not_json", "The answer's body is not a JSON object; it was passed on as it came.")
             self.end("error", NotJson())
             return content
-        shown = self.event(value)
+        try:
+            shown = self.event(value)
+        except AskAgain:
+            self._begun = False  # the SDK has seen nothing of it
+            raise
         if shown is not value and shown is not None:
             content = compact(shown)
         report = self.completed()
@@ -307,7 +311,7 @@ class WrappedCall:
     def _settle(self, outcome: tracing.CallOutcome, error: BaseException | None) -> None:
         self.timeline.done()
         answer = self._answer
-        facts = tracing.ResponseFacts()
+        facts, told = tracing.ResponseFacts(), None
         try:
             elapsed = self.timeline.seconds(self.timeline.ended or self.timeline.started)
             reading = answer.reading(elapsed)
@@ -323,10 +327,11 @@ class WrappedCall:
             context.remember(self.report, answer.id, self._block)
             if self.extensions is not None:
                 self.extensions[context.KEY] = self.report
+            if self.trace.listening:
+                told = self.report.report
         except Exception:
             log.warning("a call ended without a report: a fault in specclient")
             log.debug("the fault", exc_info=True)
-        told = self.report.report if self.report is not None and self.trace.listening else None
         self.trace.finish(told, facts, outcome, error or answer.failure)
 
 

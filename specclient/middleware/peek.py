@@ -15,7 +15,9 @@ _BOM = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class Peek:
-    """Read a body's first block. The result is the whole body where it is JSON, else all of its blocks."""
+    """Read a body up to its first visible byte: blank blocks keep a connection open, whatever comes then.
+
+    The result is the whole body where it is JSON, else all of its blocks."""
 
     response: Any
     raw: bool
@@ -25,7 +27,9 @@ class Peek:
         with POOL_CALLS:
             try:
                 blocks = iter(stream) if self.raw else self.response.iter_bytes()
-                first = next(blocks, b"")
+                first = b""
+                while _is_blank(first) and (block := next(blocks, None)) is not None:
+                    first += block
                 if not _begins_as_json(first):
                     return chain((first,), blocks)
                 content = b"".join((first, *blocks))
@@ -39,7 +43,9 @@ class Peek:
         stream = self.response.stream
         try:
             blocks = aiter(stream) if self.raw else self.response.aiter_bytes()
-            first = await anext(blocks, b"")
+            first = b""
+            while _is_blank(first) and (block := await anext(blocks, None)) is not None:
+                first += block
             if not _begins_as_json(first):
                 return _chained(first, blocks)
             content = b"".join([first, *[block async for block in blocks]])
@@ -54,6 +60,10 @@ async def _chained(first: bytes, blocks: AsyncIterator[bytes]) -> AsyncIterator[
     yield first
     async for block in blocks:
         yield block
+
+
+def _is_blank(block: bytes) -> bool:
+    return not block.removeprefix(_BOM).lstrip()
 
 
 def _begins_as_json(block: bytes) -> bool:

@@ -75,7 +75,7 @@ class EventRelay:
 
     def feed(self, block: bytes) -> bytes:
         """What may pass now: whole events in order, changed only where they held what was not asked for."""
-        if self._deaf:
+        if self._deaf or not block:
             return block
         end_of_event = _end_of_event if self._has_cr or b"\r" in block else _end_of_lf_event
         if self._rest:
@@ -124,8 +124,13 @@ class EventRelay:
         passing.append(rest)
         return b"".join(passing)
 
-    def failed(self, error: BaseException) -> None:
+    def failed(self, error: BaseException) -> bytes:
+        """The body broke off; what passes before the SDK hears of it."""
         self._listener.failed(error)
+        passing: list[bytes] = []
+        self._release(passing)
+        rest, self._rest = self._rest, []
+        return b"".join((*passing, *rest))
 
     def closed(self) -> None:
         self._listener.closed()
@@ -138,6 +143,8 @@ class EventRelay:
                 return
         data = data_of(raw)
         if not data or self.drained:
+            if b"data:" in raw:  # some SDKs stumble over empty data, and must have got what came before
+                self._release(passing)
             passing.append(raw)
         elif data.startswith(_LAST):
             self.drained = True
@@ -170,8 +177,8 @@ class EventRelay:
 
     def _release(self, passing: list[bytes], report: bytes | None = None) -> None:
         if self._held is not None:
-            passing.append(self._held if report is None else spliced(self._held, report))
-            self._held = None
+            held, self._held = self._held, None
+            passing.append(held if report is None else spliced(held, report, _end_of_object(held)))
 
 
 def _end_of_event(buffer: bytes, start: int) -> int:
@@ -203,10 +210,27 @@ def may_be_last(event: dict[str, Any]) -> bool:
     return any(isinstance(choice, dict) and choice.get("finish_reason") is not None for choice in choices)
 
 
-def spliced(raw: bytes, report: bytes) -> bytes:
-    """The object at the end of `raw` with the report as one more key; every other byte stays as it is."""
-    at = raw.rfind(b"}")
-    return b'%b,"specclient":%b%b' % (raw[:at], report, raw[at:])
+def spliced(raw: bytes, report: bytes, at: int | None = None) -> bytes:
+    """The object that ends at `at` with the report as one more key; every other byte stays as it is.
+
+    Without `at`, it ends at the last brace of `raw`.
+    """
+    at = raw.rfind(b"}") if at is None else at
+    before = raw[:at]
+    comma = b"" if before.rstrip().endswith(b"{") else b","
+    return b'%b%b"specclient":%b%b' % (before, comma, report, raw[at:])
+
+
+def _end_of_object(event: bytes) -> int:
+    """The last brace in an event's data: other lines, such as comments, may have braces behind it."""
+    at = event.rfind(b"}")
+    while not event.startswith((b"data:", _BOM), _begin_of_line(event, at)):
+        at = event.rfind(b"}", 0, at)
+    return at
+
+
+def _begin_of_line(event: bytes, at: int) -> int:
+    return max(event.rfind(b"\n", 0, at), event.rfind(b"\r", 0, at)) + 1
 
 
 def parsed(data: bytes) -> Any:

@@ -105,7 +105,7 @@ class Settings:
         prediction = Prediction.of(beside, asked)
         if request.url.scheme == LOCAL or self.options.provider == LOCAL:
             return Local(asked, prediction, address.api, self, family, _read_limit(request))
-        known = self._known(address, asked.get("model"))
+        known = self._known(address, _name(asked.get("model")))
         plan = build_plan(
             asked,
             facts=known.facts,
@@ -250,6 +250,11 @@ def _is_at_hand(request: Any, family: Family) -> bool:
             return False
         request.read()
     return True
+
+
+def _name(model: object) -> str | None:
+    """The model's name as reports and telemetry can show it: without halves of characters."""
+    return model.encode("utf-8", "replace").decode() if isinstance(model, str) else None
 
 
 def _read_limit(request: Any) -> float | None:

@@ -171,3 +171,29 @@ def test_an_endless_line_passes_unread(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_event_over_several_lines_is_read() -> None:
     assert data_of(b'data: {"a":\r\ndata: 1}\r\n\r\n') == b'{"a":\n1}'
     assert json.loads(spliced(b'{"a": {"b": 1} }\n', b"2")) == {"a": {"b": 1}, "specclient": 2}
+
+
+def test_an_object_without_fields_takes_a_report() -> None:
+    assert spliced(b"{ }\n", b"2") == b'{ "specclient":2}\n'
+
+
+@pytest.mark.parametrize("ending", [b"\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize("first", [b"", b"\xef\xbb\xbf"])
+def test_a_brace_behind_the_data_is_not_taken_for_the_objects(ending: bytes, first: bytes) -> None:
+    event = server.data(server.finish()).removesuffix(b"\n") + b": {note}\nid: }\n\n"
+    out = relayed(first + (event + server.DONE).replace(b"\n", ending))
+    assert json.loads(sse.SSEReader().feed(out)[0][1])["specclient"] == {"target": "t"}
+    assert without_report(out) == first + (event + server.DONE).replace(b"\n", ending)
+
+
+def test_an_empty_block_between_two_line_ends_holds_nothing_back() -> None:
+    relay = EventRelay(Listening())
+    event = server.data(server.chunk("a"))
+    assert [relay.feed(block) for block in (event[:-1], b"", event[-1:])] == [b"", b"", event]
+
+
+def test_empty_data_does_not_overtake_what_waits() -> None:
+    stream = server.data(server.finish()) + b"data: \n\n" + server.data(server.usage_chunk()) + server.DONE
+    out = relayed(stream)
+    assert without_report(out) == stream
+    assert b'"specclient"' in out.split(b"data: \n\n")[1]
