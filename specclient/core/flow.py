@@ -27,7 +27,7 @@ from specclient.core.ops import READY, AnyExchange, Close, Open, Read, Sleep, St
 from specclient.core.plan import Plan, build_plan
 from specclient.core.refused import after_refusal
 from specclient.core.retry import Retries
-from specclient.core.timeline import NANOSECONDS
+from specclient.core.stamps import NANOSECONDS
 from specclient.core.wire import Wire
 from specclient.economics.workload import current_workload
 from specclient.errors import (

@@ -12,7 +12,8 @@ from specclient.core.answer import Answer
 from specclient.core.destination import Destination
 from specclient.core.errors import request_id
 from specclient.core.plan import Plan
-from specclient.core.timeline import NANOSECONDS, Timeline
+from specclient.core.stamps import NANOSECONDS
+from specclient.core.timeline import Timeline
 from specclient.economics.gate import Decision
 from specclient.report import Attempt, PredictionReport, Reason, Report, Speculation, Usage
 from specclient.tracing import (

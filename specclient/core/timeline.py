@@ -13,80 +13,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from specclient.report import Phase, Timing
+from specclient.core.stamps import NANOSECONDS, AttemptStamps, EnginePhases
+from specclient.report import Timing
 
-NANOSECONDS = 1_000_000_000
 TOLERANCE = 0.001
 """Seconds by which reported phases may overlap the client's own stamps: many servers round to 1 ms."""
 
 MAX_GAPS = 512
 """Gaps kept for the metric of time per output chunk; a histogram needs no more from one call."""
-
-
-@dataclass(frozen=True, slots=True)
-class EnginePhases:
-    """Stamps of the embedded engine, `time.perf_counter_ns()`: the clock of this process, so exact places."""
-
-    submitted: int
-    scheduled: int
-    first_token: int
-    finished: int
-
-    @property
-    def queue(self) -> Phase:
-        return Phase(seconds=(self.scheduled - self.submitted) / NANOSECONDS, source="engine")
-
-    @property
-    def prefill(self) -> Phase:
-        return Phase(seconds=(self.first_token - self.scheduled) / NANOSECONDS, source="engine")
-
-    @property
-    def decode(self) -> Phase:
-        return Phase(seconds=(self.finished - self.first_token) / NANOSECONDS, source="engine")
-
-    @property
-    def time_to_first_token(self) -> Phase:
-        return Phase(seconds=(self.first_token - self.submitted) / NANOSECONDS, source="engine")
-
-    @property
-    def server_total(self) -> Phase:
-        return Phase(seconds=(self.finished - self.submitted) / NANOSECONDS, source="engine")
-
-
-class AttemptStamps:
-    """What the client saw of one try; nanoseconds of the monotonic clock, None where it never came.
-
-    One is made for every call, traced or not, so what has not happened yet stands on the class and costs
-    nothing.
-    """
-
-    loaded: int | None = None
-    connected: int | None = None
-    sent: int | None = None
-    headers: int | None = None
-    first_frame: int | None = None
-    first_content: int | None = None
-    first_answer: int | None = None
-    last_content: int | None = None
-    last_frame: int | None = None
-    ended: int | None = None
-    frames = 0
-    content_frames = 0
-    saw_reasoning = False
-    max_gap = 0
-
-    def __init__(self, started: int, waited: float = 0.0) -> None:
-        self.started = started
-        self.waited = waited
-        self.gaps: list[int] = []
-
-    @property
-    def issued(self) -> int:
-        """When the request was on the wire, as far as the transport could tell."""
-        return self.started if self.sent is None else self.sent
 
 
 class Timeline:
@@ -268,9 +204,8 @@ class Timeline:
         waited, decode = phases.get("queue", 0.0) + phases.get("prefill", 0.0), phases.get("decode", 0.0)
         before = waited or (first_token["seconds"] if first_token else 0.0)
         after = decode if anchor == "response_end" else 0.0
-        unattributed = round(
-            at - self.seconds(issued) - before - after, 9
-        )  # less than a clock's step is dust
+        left = at - self.seconds(issued) - before - after
+        unattributed = round(left, 9)  # less than a clock's step is dust
         begin = at - waited - after
         fits = begin + waited + decode <= self.seconds(end) + TOLERANCE
         data["consistent"] = consistent = unattributed >= -TOLERANCE and fits

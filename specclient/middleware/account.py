@@ -10,7 +10,8 @@ from specclient import tracing
 from specclient.core import account
 from specclient.core.errors import error_in, request_id
 from specclient.core.plan import Plan
-from specclient.core.timeline import NANOSECONDS, Timeline
+from specclient.core.stamps import NANOSECONDS
+from specclient.core.timeline import Timeline
 from specclient.middleware.context import KEY
 from specclient.middleware.late import LateReport
 from specclient.report import Reason

@@ -13,7 +13,8 @@ from specclient import tracing
 from specclient.core.errors import error_in
 from specclient.core.plan import Plan
 from specclient.core.shaping import LENGTH_KEYS
-from specclient.core.timeline import NANOSECONDS, Timeline
+from specclient.core.stamps import NANOSECONDS
+from specclient.core.timeline import Timeline
 from specclient.economics.account import COMPARED, Economist
 from specclient.economics.gate import Decision
 from specclient.middleware import context, pending

@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from specclient.core.timeline import EnginePhases as EnginePhases
+    from specclient.core.stamps import EnginePhases as EnginePhases
     from specclient.core.timeline import Timeline as Timeline
     from specclient.tracing.call import Call as Call
     from specclient.tracing.call import CallStart as CallStart
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from specclient.tracing.server import start_server as start_server
 
 _ROOMS = {
-    "specclient.core.timeline": "EnginePhases Timeline",
+    "specclient.core.stamps": "EnginePhases",
+    "specclient.core.timeline": "Timeline",
     "specclient.tracing.call": "Call CallStart ResponseFacts start_call",
     "specclient.tracing.finaliser": "CallOutcome Finaliser outcome_of",
     "specclient.tracing.group": "Group start_group",

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from specclient.core.timeline import NANOSECONDS, AttemptStamps
+from specclient.core.stamps import NANOSECONDS, AttemptStamps
 from specclient.report import Report
 from specclient.tracing import names
 from specclient.tracing.finaliser import CallOutcome

@@ -18,7 +18,7 @@ from specclient._version import __version__
 from specclient.tracing import names
 
 if TYPE_CHECKING:
-    from specclient.core.timeline import AttemptStamps
+    from specclient.core.stamps import AttemptStamps
     from specclient.report import Economics, Report
 
 DURATION = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
-from specclient.core.timeline import NANOSECONDS
+from specclient.core.stamps import NANOSECONDS
 from specclient.report import Attempt, Report
 from specclient.tracing import content, habit, names
 from specclient.tracing.ended import Ended

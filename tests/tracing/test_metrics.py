@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tracing_helpers import Backend, Clock
 
-from specclient.core.timeline import EnginePhases
+from specclient.core.stamps import EnginePhases
 from specclient.report import Economics, Estimate, Phase, PredictionReport, Reason, Report
 from specclient.tracing import CallStart, ResponseFacts, start_call
 from specclient.tracing.metrics import DURATION, TOKENS

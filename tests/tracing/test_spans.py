@@ -6,7 +6,7 @@ import pytest
 from opentelemetry.trace import SpanKind, StatusCode
 from tracing_helpers import Backend, Clock, Reading, report_of, start, stream
 
-from specclient.core.timeline import EnginePhases
+from specclient.core.stamps import EnginePhases
 from specclient.report import Attempt
 from specclient.tracing import ResponseFacts, start_call, start_group
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tracing_helpers import Clock
 
-from specclient.core.timeline import MAX_GAPS, EnginePhases
+from specclient.core.stamps import EnginePhases
+from specclient.core.timeline import MAX_GAPS
 from specclient.report import Phase
 
 
