@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from specclient.core.stamps import EnginePhases as EnginePhases
     from specclient.core.timeline import Timeline as Timeline
     from specclient.tracing.call import Call as Call
-    from specclient.tracing.call import CallStart as CallStart
-    from specclient.tracing.call import ResponseFacts as ResponseFacts
     from specclient.tracing.call import start_call as start_call
+    from specclient.tracing.facts import CallStart as CallStart
+    from specclient.tracing.facts import ResponseFacts as ResponseFacts
     from specclient.tracing.finaliser import CallOutcome as CallOutcome
     from specclient.tracing.finaliser import Finaliser as Finaliser
     from specclient.tracing.finaliser import outcome_of as outcome_of
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 _ROOMS = {
     "specclient.core.stamps": "EnginePhases",
     "specclient.core.timeline": "Timeline",
-    "specclient.tracing.call": "Call CallStart ResponseFacts start_call",
+    "specclient.tracing.call": "Call start_call",
+    "specclient.tracing.facts": "CallStart ResponseFacts",
     "specclient.tracing.finaliser": "CallOutcome Finaliser outcome_of",
     "specclient.tracing.group": "Group start_group",
     "specclient.tracing.options": "DEFAULT_OPTIONS TracingOptions",

@@ -17,7 +17,8 @@ from opentelemetry._logs import LogRecord, get_logger
 from specclient._version import __version__
 
 if TYPE_CHECKING:
-    from specclient.tracing.call import Call, ResponseFacts
+    from specclient.tracing.call import Call
+    from specclient.tracing.facts import ResponseFacts
 
 EVENT = "gen_ai.client.inference.operation.details"
 

@@ -12,7 +12,8 @@ from specclient.tracing import names
 from specclient.tracing.finaliser import CallOutcome
 
 if TYPE_CHECKING:
-    from specclient.tracing.call import Call, ResponseFacts
+    from specclient.tracing.call import Call
+    from specclient.tracing.facts import ResponseFacts
 
 SENT_OUTCOMES = frozenset({"forwarded", "local", "via_prompt", "via_corpus"})
 REPORTED = frozenset({"server", "engine"})

@@ -18,7 +18,7 @@ from opentelemetry.trace import Span
 if TYPE_CHECKING:
     from specclient.core.timeline import Timeline
     from specclient.report import Report
-    from specclient.tracing.call import CallStart
+    from specclient.tracing.facts import CallStart
 
 EVENT = "specclient.acceptance_drop"
 WEIGHT = 0.1
