@@ -6,7 +6,6 @@ import logging
 import re
 import time
 from collections.abc import Mapping, MutableMapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from specclient import tracing
@@ -15,8 +14,6 @@ from specclient.core.plan import Plan
 from specclient.core.shaping import LENGTH_KEYS
 from specclient.core.stamps import NANOSECONDS
 from specclient.core.timeline import Timeline
-from specclient.economics.account import COMPARED, Economist
-from specclient.economics.gate import Decision
 from specclient.middleware import context, pending
 from specclient.middleware.account import (
     Answer,
@@ -30,35 +27,15 @@ from specclient.middleware.account import (
 from specclient.middleware.known import Known
 from specclient.middleware.late import LateReport
 from specclient.middleware.relay import AskAgain, compact, parsed, spliced
+from specclient.middleware.settings import Settings
 from specclient.middleware.steps import plain_headers
+from specclient.middleware.weighing import Weighing
 from specclient.report import Reason
 
 if TYPE_CHECKING:
     from specclient.middleware.families import Family
-    from specclient.middleware.settings import Settings
 
 log = logging.getLogger("specclient.middleware")
-
-
-@dataclass(frozen=True, slots=True)
-class Weighing:
-    """What the gate decided on a call, and who keeps its account."""
-
-    economist: Economist
-    decision: Decision | None = None
-    workload: str | None = None
-
-    def account(self, late: LateReport, plan: Plan, *, completed: bool) -> LateReport:
-        """The report with its economics, where the call says anything of what a prediction is worth."""
-        if plan.outcome not in COMPARED and self.decision is None:
-            return late
-        if self.economist.keeps_no_account and not late.counts_passes:
-            why = None if self.decision is None else self.decision.why
-            return late.with_economics(self.economist.options.gate, why)
-        report = self.economist.account(
-            late.report, self.decision, completed=completed, workload=self.workload
-        )
-        return LateReport.of(report)
 
 
 class WrappedCall:

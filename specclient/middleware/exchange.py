@@ -21,6 +21,7 @@ from specclient.middleware.call import WrappedCall
 from specclient.middleware.context import KEY
 from specclient.middleware.endpoints import LOCAL
 from specclient.middleware.local import Local
+from specclient.middleware.opening import opened
 from specclient.middleware.peek import Peek
 from specclient.middleware.relay import AskAgain, EventRelay
 from specclient.middleware.steps import Read, Send, Step, is_raw
@@ -45,7 +46,7 @@ def exchange(request: Any, family: Family, settings: Settings, perform: Perform,
     call: WrappedCall | Local | None = None
     if settings.active:
         try:
-            call = settings.open(request, family)
+            call = opened(request, family, settings)
         except SpecclientError as error:
             return refusal(request, family, 400, str(error), is_async=is_async)
         except Exception as error:

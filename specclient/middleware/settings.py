@@ -1,4 +1,4 @@
-"""What a client was wrapped with, and what follows from it for a request."""
+"""What a client was wrapped with, and what follows from it for an endpoint and for a plan."""
 
 from __future__ import annotations
 
@@ -8,32 +8,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic_core import from_json
 
 from specclient import tracing
 from specclient.config import Config, Target, load_config
 from specclient.core.learned import Learned
-from specclient.core.plan import Plan, Policy, build_plan
+from specclient.core.plan import Plan, Policy
 from specclient.core.timeline import Timeline
 from specclient.economics.account import Economist
 from specclient.economics.options import EconomicsOptions
-from specclient.economics.workload import current_workload
 from specclient.middleware import pending
-from specclient.middleware.call import Weighing, WrappedCall
-from specclient.middleware.context import current_block
-from specclient.middleware.endpoints import LOCAL, Address, address_of
+from specclient.middleware.endpoints import Address
 from specclient.middleware.known import Known
-from specclient.middleware.local import Local
-from specclient.middleware.relay import parsed
-from specclient.middleware.steps import plain_headers
-from specclient.prediction import Prediction
 from specclient.report import Reason
 from specclient_providers import provider_at, refuses_prediction, resolve
-
-if TYPE_CHECKING:
-    from specclient.middleware.families import Family
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,57 +70,6 @@ class Settings:
     def config(self) -> Config:
         """The configuration, read at the first call that needs it: most never do."""
         return load_config()
-
-    def open(self, request: Any, family: Family) -> WrappedCall | Local | None:
-        """What answers a request: a call over the network, the engine, or (None) nobody here."""
-        if request.method != "POST":
-            return None
-        headers = plain_headers(request.headers)
-        if not _is_json(headers) or not _is_at_hand(request, family):
-            return None
-        retries = pending.retry_count(headers)
-        resumed = pending.resume(request, retries)
-        if resumed is not None:
-            call, waited = resumed
-            call.resumed(retries, waited)
-            return call
-        address = address_of(str(request.url))
-        if address is None:
-            return None
-        asked = parsed(request.content)
-        if not isinstance(asked, dict):
-            return None
-        block = current_block()
-        beside = block.prediction if block is not None and asked.get("prediction") is None else None
-        prediction = Prediction.of(beside, asked)
-        if request.url.scheme == LOCAL or self.options.provider == LOCAL:
-            return Local(asked, prediction, address.api, self, family, _read_limit(request))
-        known = self._known(address, _name(asked.get("model")))
-        plan = build_plan(
-            asked,
-            facts=known.facts,
-            prediction=prediction,
-            policy=self.options.policy,
-            learned=self.learned,
-            api=address.api,
-            headers=headers,
-        )
-        if plan.reroute_local:
-            return Local(
-                asked, plan.prediction, address.api, self, family, _read_limit(request), plan.reasons
-            )
-        economist, workload = self._economist(known), current_workload()
-        considered = economist.consider(plan, workload)
-        return WrappedCall(
-            self,
-            known,
-            considered.plan,
-            asked,
-            request,
-            retries,
-            Weighing(economist, considered.decision, workload),
-            is_read_whole=retries is not None and headers.get(_RAW_RESPONSE) != "stream",
-        )
 
     def plan_after_refusal(self, plan: Plan, status: int, error: object) -> Plan | None:
         """The plan without what this error refuses, if that is the prediction, a report or the
@@ -184,7 +123,7 @@ class Settings:
             return self.options.target.name
         return known.host or known.facts.provider
 
-    def _economist(self, known: Known) -> Economist:
+    def economist(self, known: Known) -> Economist:
         """The one of the configured target, else of the endpoint that the request goes to."""
         options = self.options
         if known not in self._economists:
@@ -198,7 +137,8 @@ class Settings:
             )
         return self._economists[known]
 
-    def _known(self, address: Address, model: str | None) -> Known:
+    def known(self, address: Address, model: str | None) -> Known:
+        """What is known of the endpoint that answers at an address."""
         options = self.options
         return _resolve(
             options.provider or provider_at(address.host),
@@ -210,9 +150,6 @@ class Settings:
             int(time.time()) // _QUARTER,
         )
 
-
-_RAW_RESPONSE = "x-stainless-raw-response"
-"""What the SDKs that count their retries say of a response that their caller reads: "stream"."""
 
 _QUARTER = 900
 """Seconds. Every time zone's day begins on a quarter of an hour, and to ask for the date is slow."""
@@ -238,31 +175,3 @@ def _resolve(
         on=date.today(),
     )
     return Known(facts)
-
-
-def _is_at_hand(request: Any, family: Family) -> bool:
-    """Whether the request's body is there as a whole: one that is uploaded piece by piece is left alone.
-
-    The client's own copy for a redirect has the body, but has not been told so.
-    """
-    if not hasattr(request, "_content"):
-        if not isinstance(request.stream, family.module.ByteStream):
-            return False
-        request.read()
-    return True
-
-
-def _name(model: object) -> str | None:
-    """The model's name as reports and telemetry can show it: without halves of characters."""
-    return model.encode("utf-8", "replace").decode() if isinstance(model, str) else None
-
-
-def _read_limit(request: Any) -> float | None:
-    limit: float | None = request.extensions.get("timeout", {}).get("read")
-    return limit
-
-
-def _is_json(headers: Mapping[str, str]) -> bool:
-    return (
-        headers.get("content-type", "").startswith("application/json") and "content-encoding" not in headers
-    )

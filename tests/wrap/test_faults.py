@@ -13,8 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from specclient.middleware import last_report, predicting, wrap
-from specclient.middleware.settings import Settings
+from specclient.middleware import exchange, last_report, predicting, wrap
 from tests import server as scripted
 from tests.server import Close, ScriptedServer, Stall
 from tests.wrap.sdks import Sdk
@@ -240,14 +239,14 @@ def test_what_was_switched_on_is_hidden_from_who_did_not_ask(client: Any, server
 # Faults of our own --------------------------------------------------------------------------------
 
 
-def break_open(self: Settings, request: Any, family: Any) -> None:
+def break_open(request: Any, family: Any, settings: Any) -> None:
     raise ZeroDivisionError("a fault in specclient")
 
 
 def test_a_fault_of_ours_lets_the_request_through_and_is_told(
     client: Any, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(Settings, "open", break_open)
+    monkeypatch.setattr(exchange, "opened", break_open)
     server.play(scripted.reply(scripted.completion("Hello")))
     answer = post(client)
     assert answer.json() == scripted.completion("Hello")
@@ -257,7 +256,7 @@ def test_a_fault_of_ours_lets_the_request_through_and_is_told(
 def test_strict_makes_a_fault_of_ours_an_error(
     server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(Settings, "open", break_open)
+    monkeypatch.setattr(exchange, "opened", break_open)
     with httpx.Client(base_url=server.url) as client:
         wrap(client, strict=True)
         answer = post(client)
