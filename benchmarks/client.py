@@ -229,9 +229,8 @@ def main() -> None:
                 (
                     "openai",
                     lambda url: openai.OpenAI(base_url=url, api_key="k"),
-                    lambda url: openai.AsyncOpenAI(
-                        base_url=url, api_key="k", timeout=600
-                    ),  # for a busy machine
+                    # As long as it takes: a thousand streams at once fill a busy machine.
+                    lambda url: openai.AsyncOpenAI(base_url=url, api_key="k", timeout=600),
                     "from openai import OpenAI; OpenAI().chat.completions",
                 ),
             ):

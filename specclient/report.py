@@ -161,7 +161,8 @@ class Economics(_Frozen):
     workload that ran without their prediction, `reported` counters of the endpoint itself (what as many
     plain decoding steps would have taken), or None when nothing is known. `seconds_saved` is this call's;
     negative when it lost time. `seconds_saved_per_token` is the workload's. `money_added` is what was
-    billed beyond the visible output, at the target's own prices.
+    billed beyond the visible output, at the target's own prices. `calls_sent` and `calls_without` are the
+    calls that the comparison rests on, old ones counting less; None where nobody counts.
     """
 
     gate: Literal["always", "auto", "never"] = "always"
