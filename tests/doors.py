@@ -62,6 +62,11 @@ class SyncDoor:
     def text(self, **arguments: Any) -> str:
         return text_of(self.read(**arguments))
 
+    def collect(self, **arguments: Any) -> Any:
+        """The answer that a stream of events adds up to."""
+        with self.client.chat.completions.stream(**{"messages": MESSAGES, **arguments}) as events:
+            return events.get_final_completion()
+
     def next(self, iterator: Any) -> Any:
         return next(iterator, None)
 
@@ -79,6 +84,13 @@ class AsyncDoor(SyncDoor):
 
     def _make(self, **arguments: Any) -> Any:
         return specclient.AsyncClient(**arguments)
+
+    def collect(self, **arguments: Any) -> Any:
+        async def read() -> Any:
+            async with self.client.chat.completions.stream(**{"messages": MESSAGES, **arguments}) as events:
+                return await events.get_final_completion()
+
+        return self.run(read())
 
     def run(self, value: Any) -> Any:
         async def wait() -> Any:

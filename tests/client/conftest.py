@@ -1,3 +1,5 @@
+"""Both clients behind one door, and waits that take no time."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -6,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from specclient.core import drive
+from tests.client.proxy import Proxy
 from tests.doors import AsyncDoor, SyncDoor
 from tests.server import ScriptedServer
 
@@ -15,6 +18,13 @@ def door(request: pytest.FixtureRequest, server: ScriptedServer) -> Iterator[Syn
     opened = request.param(server)
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def proxy() -> Iterator[Proxy]:
+    running = Proxy()
+    yield running
+    running.close()
 
 
 @pytest.fixture

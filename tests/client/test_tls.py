@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import base64
-import select
 import shutil
-import socket
 import ssl
 import subprocess
-import threading
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 import specclient
+from tests.client.proxy import AUTH, Proxy
 from tests.doors import SyncDoor
 from tests.server import DONE, ScriptedServer, Stall, chunk, completion, data, finish, reply, sse, stream
 
@@ -94,57 +90,13 @@ def test_a_stall_over_tls(door: SyncDoor) -> None:
     assert door.text() == "Hello"
 
 
-class Tunnel:
-    """A proxy that does CONNECT, once at a time."""
-
-    def __init__(self) -> None:
-        self.heads: list[bytes] = []
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://user:pass%40word@127.0.0.1:{self._listener.getsockname()[1]}"
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        with suppress(OSError):
-            while True:
-                peer, _ = self._listener.accept()
-                with peer:
-                    self._relay(peer)
-
-    def _relay(self, peer: socket.socket) -> None:
-        head = b""
-        while not head.endswith(b"\r\n\r\n"):
-            head += peer.recv(1)
-        self.heads.append(head)
-        host, _, port = head.split()[1].decode().partition(":")
-        with socket.create_connection((host, int(port))) as server:
-            peer.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
-            other = {peer: server, server: peer}
-            while True:
-                for side in select.select([peer, server], [], [], 10)[0]:
-                    data = side.recv(65536)
-                    if not data:
-                        return
-                    other[side].sendall(data)
-
-    def close(self) -> None:
-        with suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        self._thread.join(10)
-
-
-def test_through_a_tunnel(door: SyncDoor) -> None:
-    tunnel = Tunnel()
-    try:
-        door.make(verify=False, proxy=tunnel.url)
-        door.server.play(reply(completion()), sse(chunk("Hel"), chunk("lo"), finish()))
-        assert door.create().choices[0].message.content == "Hello"
-        assert door.text() == "Hello"
-        door.run(door.client.close())
-    finally:
-        tunnel.close()
-    assert len(tunnel.heads) == 1
-    assert tunnel.heads[0].startswith(b"CONNECT 127.0.0.1:")
-    assert b"sk-sentinel" not in tunnel.heads[0], "the key is for the server, not for the proxy"
-    assert b"Proxy-Authorization: Basic " + base64.b64encode(b"user:pass@word") in tunnel.heads[0]
+def test_through_a_proxy(door: SyncDoor, proxy: Proxy) -> None:
+    door.make(verify=False, proxy=proxy.url)
+    door.server.play(reply(completion()), sse(chunk("Hel"), chunk("lo"), finish()))
+    assert door.create().choices[0].message.content == "Hello"
+    assert door.text() == "Hello"
+    door.run(door.client.close())
+    assert len(proxy.heads) == 1
+    assert proxy.heads[0].startswith(b"CONNECT 127.0.0.1:")
+    assert b"sk-sentinel" not in proxy.heads[0], "the key is for the server, not for the proxy"
+    assert AUTH in proxy.heads[0]

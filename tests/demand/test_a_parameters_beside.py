@@ -67,16 +67,7 @@ def test_a_streamed_answer_goes_back_as_a_message(
 ) -> None:
     door.server.play(sse(*chunks, finish()), reply(completion()))
     door.make()
-
-    async def areads() -> Any:
-        async with door.client.chat.completions.stream(messages=MESSAGES) as events:
-            return await events.get_final_completion()
-
-    def reads() -> Any:
-        with door.client.chat.completions.stream(messages=MESSAGES) as events:
-            return events.get_final_completion()
-
-    message = (door.run(areads()) if door.kind == "async" else reads()).choices[0].message
+    message = door.collect().choices[0].message
     assert message.to_dict().items() >= expected.items()
     at(door, provider)
     door.create(messages=[*MESSAGES, message, *MESSAGES])

@@ -28,17 +28,7 @@ def test_tool_calls_without_index(
     door: SyncDoor, deltas: list[list[dict[str, Any]]], expected: list[tuple[str, str]]
 ) -> None:
     door.server.play(sse(*[chunk(tool_calls=calls) for calls in deltas], finish("tool_calls")))
-
-    async def areads() -> Any:
-        async with door.client.chat.completions.stream(messages=MESSAGES) as events:
-            return await events.get_final_completion()
-
-    def reads() -> Any:
-        with door.client.chat.completions.stream(messages=MESSAGES) as events:
-            return events.get_final_completion()
-
-    final = door.run(areads()) if door.kind == "async" else reads()
-    made = final.choices[0].message.tool_calls
+    made = door.collect().choices[0].message.tool_calls
     assert [(call.function.name, call.function.arguments) for call in made] == expected
 
 
