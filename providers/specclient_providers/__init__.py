@@ -16,14 +16,15 @@ from specclient_providers.resolve import resolve
 
 if TYPE_CHECKING:
     from specclient_providers.answers import AnswerReader as AnswerReader
-    from specclient_providers.answers import Measure as Measure
-    from specclient_providers.answers import Reading as Reading
-    from specclient_providers.answers import Usage as Usage
+    from specclient_providers.reading import Measure as Measure
+    from specclient_providers.reading import Reading as Reading
+    from specclient_providers.reading import Usage as Usage
     from specclient_providers.refusal import refuses as refuses
     from specclient_providers.refusal import refuses_prediction as refuses_prediction
 
 _LATER = {
-    **dict.fromkeys(("AnswerReader", "Measure", "Reading", "Usage"), "specclient_providers.answers"),
+    "AnswerReader": "specclient_providers.answers",
+    **dict.fromkeys(("Measure", "Reading", "Usage"), "specclient_providers.reading"),
     **dict.fromkeys(("refuses", "refuses_prediction"), "specclient_providers.refusal"),
 }
 """What only an answer needs, and where it is: facts alone are read without."""

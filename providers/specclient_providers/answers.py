@@ -9,12 +9,13 @@ than what holds it) is refused and noted; arithmetic on reported figures is mark
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from operator import itemgetter
 from typing import Any, Literal
 
 from specclient_providers.endpoint import EndpointFacts, Figure
+from specclient_providers.layout import first_choice, gather, layout_of, number
+from specclient_providers.reading import Measure, Reading, Usage
 from specclient_providers.sanity import (
     MOST_TOKENS,
     TIME_NAMES,
@@ -36,111 +37,7 @@ _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 _SERVER_TIMING = re.compile(r"(?:^|,)\s*gfet4t7\s*;[^,]*?\bdur=([0-9.]+)")
 """The front end's entry of Google's header; other entries are of proxies on the way."""
 
-
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """A duration in seconds, whether the server reported it or it was derived, and from where."""
-
-    seconds: float
-    source: Source
-    field: str
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Token counts of a call; None is "not reported". `cached` and `reasoning` are subsets."""
-
-    prompt: int | None = None
-    completion: int | None = None
-    total: int | None = None
-    cached: int | None = None
-    reasoning: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """One answer's figures. Times are `Measure`s, counts are tokens, None is "not reported".
-
-    `accepted` and `rejected` are of the prediction; `drafted` and `accepted_draft` of the server's own
-    speculation from whatever source. `extra_billed` is what was charged beyond the visible output:
-    accepted tokens are ordinary output and never counted again.
-    """
-
-    usage: Usage = Usage()
-    accepted: int | None = None
-    rejected: int | None = None
-    drafted: int | None = None
-    accepted_draft: int | None = None
-    acceptance_rate: float | None = None
-    mean_acceptance_length: float | None = None
-    forward_passes: int | None = None
-    queue: Measure | None = None
-    prefill: Measure | None = None
-    decode: Measure | None = None
-    time_to_first_token: Measure | None = None
-    server_total: Measure | None = None
-    ttft_includes_queue: bool | None = None
-    counts_source: Literal["provider_usage", "provider_metrics"] | None = None
-    extra_billed: int | None = None
-    notes: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(slots=True)
-class _Node:
-    """What may stand at one key of a body: figures, and further keys."""
-
-    leaves: list[tuple[int, Figure, str]] = field(default_factory=list)
-    """(rank, figure, its path): of two that are there the lower rank counts."""
-    below: dict[str, _Node] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class _Layout:
-    """An endpoint's figures by where they are. `interesting` are the first keys of all paths in bodies."""
-
-    figures: tuple[Figure, ...]
-    body: _Node
-    header: tuple[tuple[Figure, list[str]], ...]
-    interesting: frozenset[str]
-    in_choices: frozenset[str] | None
-    """Keys of the first choice that hold figures; None when other choices have to be looked at too."""
-
-
-_layouts: dict[int, _Layout] = {}
-
-
-def _layout(figures: tuple[Figure, ...]) -> _Layout:
-    """The layout of a tuple of figures, made once: it is needed anew for every answer."""
-    known = _layouts.get(id(figures))
-    if known is not None and known.figures is figures:
-        return known
-    body, header, rank = _Node(), [], 0
-    choices: list[list[str]] = []
-    for figure in figures:
-        inside = [path for path in figure.paths if not path.startswith("header:")]
-        for path in inside:
-            node, keys = body, path.split(".")
-            for key in keys:
-                node = node.below.setdefault(key, _Node())
-            node.leaves.append((rank, figure, path))
-            rank += 1
-            if keys[0] == "choices":
-                choices.append(keys)
-        outside = [path.removeprefix("header:").lower() for path in figure.paths if path not in inside]
-        if outside:
-            header.append((figure, outside))
-    if len(_layouts) >= 256:
-        _layouts.clear()
-    in_first = all(len(keys) > 2 and keys[1] == "0" for keys in choices)
-    in_choices = frozenset(keys[2] for keys in choices) if in_first else None
-    layout = _Layout(figures, body, tuple(header), frozenset(body.below), in_choices)
-    _layouts[id(figures)] = layout
-    return layout
-
-
-def _first(choices: object) -> Mapping[str, Any]:
-    first = choices[0] if isinstance(choices, list) and choices else None
-    return first if isinstance(first, Mapping) else {}
+_rank = itemgetter(0)
 
 
 class AnswerReader:
@@ -148,7 +45,7 @@ class AnswerReader:
 
     def __init__(self, facts: EndpointFacts) -> None:
         self._facts = facts
-        self._layout = _layout(facts.answer.figures)
+        self._layout = layout_of(facts.answer.figures)
         self._found: Found = {}
         self._notes: dict[tuple[str, str], str] = {}
         self._seen = False
@@ -183,7 +80,7 @@ class AnswerReader:
         if not self._may_hold_figures(obj):
             return
         present: list[tuple[int, Figure, str, Any]] = []
-        _gather(obj, self._layout.body.below, present)
+        gather(obj, self._layout.body.below, present)
         present.sort(key=_rank)
         taken: set[str] = set()
         for _, figure, path, raw in present:
@@ -197,7 +94,7 @@ class AnswerReader:
             value = obj.get(key)
             if value is None:
                 continue
-            if key != "choices" or in_choices is None or in_choices.intersection(_first(value)):
+            if key != "choices" or in_choices is None or in_choices.intersection(first_choice(value)):
                 return True
         return False
 
@@ -301,62 +198,10 @@ class AnswerReader:
         )
 
 
-def _gather(obj: object, nodes: Mapping[str, _Node], present: list[tuple[int, Figure, str, Any]]) -> None:
-    """Every figure of `nodes` that `obj` holds and that is not null."""
-    if type(obj) is dict or isinstance(obj, Mapping):
-        pairs: Iterable[tuple[object, Any]] = obj.items()
-    elif isinstance(obj, list):
-        pairs = [(key, obj[int(key)]) for key in nodes if key.isdigit() and int(key) < len(obj)]
-        pairs += [(key, join(obj)) for key, join in _JOINED.items() if key in nodes]
-    else:
-        return
-    for key, value in pairs:
-        if value is None or (node := nodes.get(key)) is None:  # type: ignore[call-overload]
-            continue
-        for rank, figure, path in node.leaves:
-            present.append((rank, figure, path, value))
-        if node.below:
-            _gather(value, node.below, present)
-
-
-_rank = itemgetter(0)
-
-
-def _sums(items: list[Any]) -> dict[str, float]:
-    """The counts of several objects together; a figure that one of them lacks is left out."""
-    found = [item for item in items if isinstance(item, Mapping)]
-    if len(found) < 2 or len(found) != len(items):
-        return {}
-    values = {key: [number(item.get(key)) for item in found] for key in found[0]}
-    return {
-        key: sum(value for value in several if value is not None)
-        for key, several in values.items()
-        if None not in several
-    }
-
-
-def _sole(items: list[Any]) -> Any:
-    return items[0] if len(items) == 1 else None
-
-
-_JOINED: Mapping[str, Callable[[list[Any]], Any]] = {"*": _sums, "only": _sole}
-"""Keys of a path that stand for a whole list: its counts together, or its only item."""
-
-
 def _starts_at_arrival(facts: EndpointFacts, ttft: Measure | None) -> bool | None:
     """Whether a first-token time includes the queue: a sum with the queue does, whatever its parts are."""
     known = facts.answer.ttft_includes_queue
     return None if ttft is None or known is None else True
-
-
-def number(raw: object) -> float | None:
-    """A finite-or-not number from a JSON number or its string; a bool is none."""
-    if isinstance(raw, bool) or not isinstance(raw, int | float | str):
-        return None
-    try:
-        return float(raw)
-    except (ValueError, OverflowError):
-        return None
 
 
 def _rate(count: Mapping[str, int | None]) -> float | None:
