@@ -22,7 +22,6 @@ from specclient.types import Answer, ChatCompletion, ChatCompletionChunk, Comple
 
 if TYPE_CHECKING:
     from specclient.client.base import ClientBase
-    from specclient.client.client import AsyncClient, Client
 
 Api = Literal["chat", "completions"]
 KNOWN = {"chat": CHAT, "completions": COMPLETIONS}
@@ -99,7 +98,7 @@ def _split(options: dict[str, Any]) -> tuple[Extras, dict[str, Any]]:
     return Extras(**{name: options.pop(name) for name in EXTRAS if name in options}), options
 
 
-def send(client: Client, api: Api, *, raw: bool, stream: Any, prediction: Any, **options: Any) -> Any:
+def send(client: ClientBase, api: Api, *, raw: bool, stream: Any, prediction: Any, **options: Any) -> Any:
     """One call: the answer, or a stream whose headers came; with `raw` inside a `RawResponse`."""
     extras, params = _split(options)
     client.ensure_open()
@@ -110,7 +109,7 @@ def send(client: Client, api: Api, *, raw: bool, stream: Any, prediction: Any, *
 
 
 async def asend(
-    client: AsyncClient, api: Api, *, raw: bool, stream: Any, prediction: Any, **options: Any
+    client: ClientBase, api: Api, *, raw: bool, stream: Any, prediction: Any, **options: Any
 ) -> Any:
     """The async twin of `send`."""
     extras, params = _split(options)

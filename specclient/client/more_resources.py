@@ -24,13 +24,12 @@ from specclient.types import ModelInfo, ModelList, parse
 
 if TYPE_CHECKING:
     from specclient.client.base import ClientBase
-    from specclient.client.client import AsyncClient, Client
 
 
 class TextCompletions:
     """The completions API: a prompt instead of messages."""
 
-    def __init__(self, client: Client, *, raw: bool = False) -> None:
+    def __init__(self, client: ClientBase, *, raw: bool = False) -> None:
         self._client = client
         self._raw = raw
 
@@ -67,7 +66,7 @@ class TextCompletions:
 class AsyncTextCompletions:
     """The async twin of `TextCompletions`."""
 
-    def __init__(self, client: AsyncClient, *, raw: bool = False) -> None:
+    def __init__(self, client: ClientBase, *, raw: bool = False) -> None:
         self._client = client
         self._raw = raw
 
@@ -129,7 +128,7 @@ def _fetch(client: ClientBase, extras: Extras, model: str | None = None) -> Fetc
 class Models:
     """`client.models`."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: ClientBase) -> None:
         self._client = client
 
     def list(self, **extras: Any) -> ModelList:
@@ -155,7 +154,7 @@ class Models:
 class AsyncModelList:
     """What `models.list()` of the async client gives: `async for` it, or await it for the page."""
 
-    def __init__(self, client: AsyncClient, extras: Extras) -> None:
+    def __init__(self, client: ClientBase, extras: Extras) -> None:
         self._client = client
         self._extras = extras
 
@@ -177,7 +176,7 @@ class AsyncModelList:
 class AsyncModels:
     """The async twin of `Models`."""
 
-    def __init__(self, client: AsyncClient) -> None:
+    def __init__(self, client: ClientBase) -> None:
         self._client = client
 
     def list(self, **extras: Any) -> AsyncModelList:

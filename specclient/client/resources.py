@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Unpack, overload
 from specclient.client.params import NOT_GIVEN, ChatParams, Messages, NotGiven
 
 if TYPE_CHECKING:
-    from specclient.client.client import AsyncClient, Client
+    from specclient.client.base import ClientBase
     from specclient.client.events import AsyncChatStreamManager, ChatStreamManager
     from specclient.client.stream import AsyncStream, Stream
     from specclient.client.streamed_response import AsyncStreamedResponseManager, StreamedResponseManager
@@ -41,7 +41,7 @@ class Completions:
     def __getattr__(self, name: str) -> NoReturn:
         raise not_here(self, name)
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: ClientBase) -> None:
         self._client = client
 
     @overload
@@ -169,7 +169,7 @@ class AsyncCompletions:
     def __getattr__(self, name: str) -> NoReturn:
         raise not_here(self, name)
 
-    def __init__(self, client: AsyncClient) -> None:
+    def __init__(self, client: ClientBase) -> None:
         self._client = client
 
     @overload
@@ -287,12 +287,12 @@ class AsyncStreamingCompletions:
 class Chat:
     """`client.chat`."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: ClientBase) -> None:
         self.completions = Completions(client)
 
 
 class AsyncChat:
     """`client.chat` of the async client."""
 
-    def __init__(self, client: AsyncClient) -> None:
+    def __init__(self, client: ClientBase) -> None:
         self.completions = AsyncCompletions(client)

@@ -6,7 +6,7 @@ import logging
 import re
 import time
 from collections.abc import Mapping, MutableMapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from specclient import tracing
 from specclient.core.errors import error_in
@@ -24,6 +24,7 @@ from specclient.middleware.account import (
     Tried,
     report_on,
 )
+from specclient.middleware.family import Family
 from specclient.middleware.known import Known
 from specclient.middleware.late import LateReport
 from specclient.middleware.relay import AskAgain, compact, parsed, spliced
@@ -31,9 +32,6 @@ from specclient.middleware.settings import Settings
 from specclient.middleware.steps import plain_headers
 from specclient.middleware.weighing import Weighing
 from specclient.report import Reason
-
-if TYPE_CHECKING:
-    from specclient.middleware.families import Family
 
 log = logging.getLogger("specclient.middleware")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from specclient.middleware.families import Family, family_of
+from specclient.middleware.families import family_of
+from specclient.middleware.family import Family
 
 
 def _itself(sdk: Any) -> tuple[Any, ...]:

@@ -13,22 +13,20 @@ import logging
 from collections.abc import Callable, Generator
 from contextlib import nullcontext
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from specclient.core.timeline import Timeline
 from specclient.errors import SpecclientError
 from specclient.middleware.call import WrappedCall
 from specclient.middleware.context import KEY
 from specclient.middleware.endpoints import LOCAL
+from specclient.middleware.family import Family
 from specclient.middleware.local import Local
 from specclient.middleware.opening import opened
 from specclient.middleware.peek import Peek
 from specclient.middleware.relay import AskAgain, EventRelay
+from specclient.middleware.settings import Settings
 from specclient.middleware.steps import Read, Send, Step, is_raw
-
-if TYPE_CHECKING:
-    from specclient.middleware.families import Family
-    from specclient.middleware.settings import Settings
 
 log = logging.getLogger("specclient.middleware")
 
@@ -119,7 +117,7 @@ def _streamed(
     """The response whose body is watched; `blocks` are those of the body where it has begun to be read."""
     # A response that has begun to be decoded cannot be given another body, so those are made anew.
     relay = EventRelay(call)
-    body_class: Any = family.async_body if is_async else family.body
+    body_class = family.async_body if is_async else family.body
     if not raw:
         blocks = blocks or (response.aiter_bytes() if is_async else response.iter_bytes())
         close = response.aclose if is_async else response.close
@@ -141,7 +139,7 @@ def _streamed(
 
 def with_body(response: Any, content: bytes, family: Family, *, raw: bool, is_async: bool) -> Any:
     """A response like this one, with a body that is at hand and not encoded."""
-    kind: Any = family.async_bytes_body if is_async else family.bytes_body
+    kind = family.async_bytes_body if is_async else family.bytes_body
     if raw:
         response.stream = kind(content)
         if "content-length" in response.headers:
@@ -169,5 +167,5 @@ def refusal(request: Any, family: Family, status: int, sentence: str, *, is_asyn
     content = json.dumps({"error": error if status == 400 else error | {"param": None}}).encode()
     headers = {"content-type": "application/json", "x-should-retry": "false"}
     headers["content-length"] = str(len(content))
-    body: Any = family.async_bytes_body if is_async else family.bytes_body
+    body = family.async_bytes_body if is_async else family.bytes_body
     return family.module.Response(status, headers=headers, stream=body(content), request=request)

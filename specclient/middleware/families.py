@@ -9,31 +9,15 @@ because a client of a family that was never imported cannot exist.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from functools import lru_cache
-from types import ModuleType
 from typing import Any
 
 from specclient.middleware.bodies import AsyncBody, AsyncBytes, SyncBody, SyncBytes
+from specclient.middleware.family import Family
 from specclient.middleware.local import AsyncLocalBody, SyncLocalBody
 from specclient.middleware.transport import AsyncTransport, SyncTransport
 
 NAMES = ("httpx2", "httpx")
-
-
-@dataclass(frozen=True, slots=True)
-class Family:
-    """Our classes in the dress of one HTTP library."""
-
-    module: ModuleType
-    transport: type[SyncTransport]
-    async_transport: type[AsyncTransport]
-    body: type[SyncBody]
-    async_body: type[AsyncBody]
-    bytes_body: type[SyncBytes]
-    async_bytes_body: type[AsyncBytes]
-    local_body: type[SyncLocalBody]
-    async_local_body: type[AsyncLocalBody]
 
 
 @lru_cache(maxsize=len(NAMES))

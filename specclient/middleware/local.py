@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from specclient.config import Config, Target, Timeout, resolve_target
 from specclient.core import drive
@@ -15,14 +15,12 @@ from specclient.core.local import AsyncLocalTransport, LocalTransport
 from specclient.errors import APIError, APIStatusError, ConfigError
 from specclient.middleware import context
 from specclient.middleware.endpoints import LOCAL
+from specclient.middleware.family import Family
 from specclient.middleware.late import LateReport
 from specclient.middleware.relay import compact
+from specclient.middleware.settings import Settings
 from specclient.prediction import Prediction
 from specclient.report import Reason, Report
-
-if TYPE_CHECKING:
-    from specclient.middleware.families import Family
-    from specclient.middleware.settings import Settings
 
 Item = tuple[dict[str, Any], Report | None]
 

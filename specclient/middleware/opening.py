@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from specclient.core.plan import build_plan
 from specclient.economics.workload import current_workload
@@ -11,15 +11,13 @@ from specclient.middleware import pending
 from specclient.middleware.call import WrappedCall
 from specclient.middleware.context import current_block
 from specclient.middleware.endpoints import LOCAL, address_of
+from specclient.middleware.family import Family
 from specclient.middleware.local import Local
 from specclient.middleware.relay import parsed
 from specclient.middleware.settings import Settings
 from specclient.middleware.steps import plain_headers
 from specclient.middleware.weighing import Weighing
 from specclient.prediction import Prediction
-
-if TYPE_CHECKING:
-    from specclient.middleware.families import Family
 
 _RAW_RESPONSE = "x-stainless-raw-response"
 """What the SDKs that count their retries say of a response that their caller reads: "stream"."""

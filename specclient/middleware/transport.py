@@ -5,13 +5,11 @@ Proxies, pool limits, certificates and timeouts belong to the transport inside, 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from specclient.middleware.exchange import Steps, exchange
-
-if TYPE_CHECKING:
-    from specclient.middleware.families import Family
-    from specclient.middleware.settings import Settings
+from specclient.middleware.family import Family
+from specclient.middleware.settings import Settings
 
 
 class _Around:

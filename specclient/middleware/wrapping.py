@@ -12,7 +12,7 @@ from specclient.core.plan import Policy
 from specclient.economics.options import EconomicsOptions
 from specclient.errors import ConfigError
 from specclient.middleware.clients import http_clients
-from specclient.middleware.families import Family
+from specclient.middleware.family import Family
 from specclient.middleware.pending import RetriesByTime
 from specclient.middleware.settings import Options, Settings
 from specclient.middleware.transport import AsyncTransport, SyncTransport
