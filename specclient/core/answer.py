@@ -16,6 +16,7 @@ from typing import Any
 from specclient.core.alike import PLAIN_KEYS, Piece, filled
 from specclient.core.errors import embedded_error
 from specclient.core.exchange import DONE
+from specclient.core.odd_shapes import as_chunk, objects, split_parts
 from specclient.core.plan import Plan
 from specclient.core.wire import Wire
 from specclient.errors import APIResponseValidationError, IncompleteStreamError
@@ -91,12 +92,12 @@ class Answer:
             )
         choices = obj.get("choices")
         if not choices or type(choices) is not list or type(choices[0]) is not dict:
-            choices = _objects(choices)
+            choices = objects(choices)
             obj = {**obj, "choices": choices}
         if not choices or "error" in obj or "error" in choices[0]:
             self._refuse_error(obj)
         if choices and "delta" not in choices[0] and "message" in choices[0]:
-            obj = _as_chunk(obj)
+            obj = as_chunk(obj)
             choices = obj["choices"]
         if not self._first:
             self._first = obj
@@ -143,7 +144,7 @@ class Answer:
             content = delta.get("content")
             if content:
                 if type(content) is not str:
-                    content = _split_parts(delta, content)
+                    content = split_parts(delta, content)
                 if content:
                     if self._given:
                         content = delta["content"] = self._after_given(content)
@@ -219,7 +220,7 @@ class Answer:
                 continue
             message = choice.get("message")
             if isinstance(message, dict) and isinstance(message.get("content"), list | dict):
-                _split_parts(message, message["content"])
+                split_parts(message, message["content"])
             text = message.get("content") if isinstance(message, dict) else choice.get("text")
             if isinstance(text, str) and not choice.get("index"):
                 self._pieces.append(text)
@@ -242,24 +243,15 @@ class Answer:
     def facts(self, reading: Reading) -> ResponseFacts:
         """What the answer says of itself, for the call's span."""
         merged = {**self._first, **self._last}
-        usage = reading.usage
-        return ResponseFacts(
+        return ResponseFacts.of(
+            reading,
             id=_string(merged.get("id")),
             model=_string(merged.get("model")),
             finish_reasons=self.finish_reasons,
-            input_tokens=usage.prompt,
-            output_tokens=usage.completion,
-            cached_tokens=usage.cached,
-            reasoning_tokens=usage.reasoning,
             service_tier=_string(merged.get("service_tier")),
             system_fingerprint=_string(merged.get("system_fingerprint")),
             output=({"role": "assistant", "content": self.text},) if self._pieces else (),
         )
-
-
-def _objects(choices: Any) -> list[Any]:
-    """The objects among what should be a list of choices."""
-    return [choice for choice in choices if type(choice) is dict] if type(choices) is list else []
 
 
 def _index(choice: Mapping[str, Any]) -> int:
@@ -274,37 +266,3 @@ def _choices_wanted(body: Mapping[str, Any]) -> int:
 
 def _string(value: object) -> str | None:
     return None if value is None else str(value)
-
-
-def _split_parts(holder: dict[str, Any], parts: Any) -> str:
-    """Content as a list of parts (Mistral's reasoning models): text and reasoning set apart.
-
-    `content` becomes the text, `reasoning_content` the reasoning, and the list stays as `content_parts`.
-    """
-    text: list[str] = []
-    reasoning: list[str] = []
-    parts = parts if isinstance(parts, list) else [parts]
-    for part in parts:
-        if isinstance(part, str):
-            text.append(part)
-        elif isinstance(part, dict) and isinstance(part.get("text"), str):
-            text.append(part["text"])
-        elif isinstance(part, dict) and "thinking" in part:
-            inner = part["thinking"]
-            pieces = inner if isinstance(inner, list) else [inner]
-            reasoning += [str(p.get("text", "")) if isinstance(p, dict) else str(p) for p in pieces]
-    content = "".join(text)
-    holder.update(content=content, content_parts=parts)
-    if reasoning:
-        holder["reasoning_content"] = "".join(reasoning)
-    return content
-
-
-def _as_chunk(obj: dict[str, Any]) -> dict[str, Any]:
-    """A plain answer to a streaming request as one chunk."""
-    choices = [
-        {**{k: v for k, v in choice.items() if k != "message"}, "delta": choice.get("message") or {}}
-        for choice in obj["choices"]
-        if isinstance(choice, dict)
-    ]
-    return {**obj, "object": "chat.completion.chunk", "choices": choices}

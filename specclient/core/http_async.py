@@ -13,8 +13,9 @@ from weakref import WeakKeyDictionary
 
 import httpcore
 
+from specclient.core.body import Body, ErrorBody
 from specclient.core.chunked import ChunkJoiner
-from specclient.core.exchange import DRAIN_BYTES, READ_BYTES, Body, ErrorBody
+from specclient.core.exchange import DRAIN_BYTES, READ_BYTES
 from specclient.core.http import FAULTS, MAX_REDIRECTS, core_request, redirected, response_headers, translated
 from specclient.core.pools import Pools, Shard
 from specclient.core.send import Connect, Send

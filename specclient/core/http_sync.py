@@ -11,8 +11,9 @@ from typing import Any, cast
 
 import httpcore
 
+from specclient.core.body import Body, ErrorBody
 from specclient.core.chunked import ChunkJoiner
-from specclient.core.exchange import DRAIN_BYTES, READ_BYTES, Body, ErrorBody
+from specclient.core.exchange import DRAIN_BYTES, READ_BYTES
 from specclient.core.http import FAULTS, MAX_REDIRECTS, core_request, redirected, response_headers, translated
 from specclient.core.pool_calls import POOL_CALLS, closed_when_dropped
 from specclient.core.pools import Pools, Shard

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from specclient.client.chunks import maker
 from specclient.config.target import Timeout
 from specclient.core.alike import Alike, filled
-from specclient.core.exchange import DONE, Body
+from specclient.core.body import Body
+from specclient.core.exchange import DONE
 from specclient.core.timeline import Timeline
 from specclient.core.wire import Wire
 from specclient.types import ChatCompletionChunk
