@@ -28,6 +28,7 @@ from specclient.middleware.family import Family
 from specclient.middleware.known import Known
 from specclient.middleware.late import LateReport
 from specclient.middleware.relay import AskAgain, compact, parsed, spliced
+from specclient.middleware.sdk_retries import LONGEST_BACKOFF, is_redirect, will_retry
 from specclient.middleware.settings import Settings
 from specclient.middleware.steps import plain_headers
 from specclient.middleware.weighing import Weighing
@@ -175,13 +176,13 @@ class WrappedCall:
         if self._begun:
             return False
         by_time = self.settings.by_time
-        if pending.is_redirect(failed, headers):
+        if is_redirect(failed, headers):
             pending.park(self, self._request, headers, 0.0, counted=False)
         elif by_time is None:
             status = failed if isinstance(failed, int) else None
-            if not pending.will_retry(self._retries, self.settings.max_retries, status, headers):
+            if not will_retry(self._retries, self.settings.max_retries, status, headers):
                 return False
-            pending.park(self, self._request, headers, pending.LONGEST_BACKOFF, counted=True)
+            pending.park(self, self._request, headers, LONGEST_BACKOFF, counted=True)
         else:
             elapsed = (time.perf_counter_ns() - self.timeline.started) / NANOSECONDS
             if not by_time.will_retry(failed, elapsed):

@@ -14,6 +14,7 @@ from specclient.middleware.endpoints import LOCAL, address_of
 from specclient.middleware.family import Family
 from specclient.middleware.local import Local
 from specclient.middleware.relay import parsed
+from specclient.middleware.sdk_retries import retry_count
 from specclient.middleware.settings import Settings
 from specclient.middleware.steps import plain_headers
 from specclient.middleware.weighing import Weighing
@@ -30,7 +31,7 @@ def opened(request: Any, family: Family, settings: Settings) -> WrappedCall | Lo
     headers = plain_headers(request.headers)
     if not _is_json(headers) or not _is_at_hand(request, family):
         return None
-    retries = pending.retry_count(headers)
+    retries = retry_count(headers)
     resumed = pending.resume(request, retries)
     if resumed is not None:
         call, waited = resumed

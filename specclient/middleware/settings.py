@@ -19,9 +19,9 @@ from specclient.core.plan import Plan, Policy
 from specclient.core.timeline import Timeline
 from specclient.economics.account import Economist
 from specclient.economics.options import EconomicsOptions
-from specclient.middleware import pending
 from specclient.middleware.endpoints import Address
 from specclient.middleware.known import Known
+from specclient.middleware.sdk_retries import RetriesByTime
 from specclient.report import Reason
 from specclient_providers import provider_at, refuses_prediction, resolve
 
@@ -50,7 +50,7 @@ class Settings:
         learned: Learned,
         max_retries: int | None,
         engine: Any,
-        by_time: pending.RetriesByTime | None = None,
+        by_time: RetriesByTime | None = None,
     ) -> None:
         self.options = options
         self.by_time = by_time

@@ -13,7 +13,7 @@ from specclient.economics.options import EconomicsOptions
 from specclient.errors import ConfigError
 from specclient.middleware.clients import http_clients
 from specclient.middleware.family import Family
-from specclient.middleware.pending import RetriesByTime
+from specclient.middleware.sdk_retries import RetriesByTime
 from specclient.middleware.settings import Options, Settings
 from specclient.middleware.transport import AsyncTransport, SyncTransport
 from specclient.tracing import DEFAULT_OPTIONS, TracingOptions

@@ -9,7 +9,7 @@ import threading
 import httpx
 import pytest
 
-from specclient.middleware import given_up, pending, wrap
+from specclient.middleware import given_up, pending, sdk_retries, wrap
 from specclient.middleware.given_up import Waiting
 from tests import server as scripted
 from tests.server import ScriptedServer
@@ -73,7 +73,7 @@ def test_hundreds_wait_in_one_thread(server: ScriptedServer, waiting: Waiting) -
     async def main() -> None:
         async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:
             wrap(client, provider="openai")
-            headers = {pending.RETRY_COUNT: "0"}
+            headers = {sdk_retries.RETRY_COUNT: "0"}
             body = {"model": "m", "messages": []}
             await asyncio.gather(
                 *(client.post("/chat/completions", json=body, headers=headers) for _ in range(300))

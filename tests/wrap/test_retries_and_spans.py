@@ -12,6 +12,7 @@ import pytest
 
 from specclient.middleware import last_report, pending, predicting, report_of, unwrap, wrap
 from specclient.middleware.given_up import Ticket, Waiting
+from specclient.middleware.sdk_retries import LONGEST_BACKOFF
 from specclient.tracing import TracingOptions
 from tests import server as scripted
 from tests.server import Close, ScriptedServer
@@ -257,7 +258,7 @@ def test_a_wait_that_nobody_makes_is_not_waited_for(
         wrap(client, provider="openai")
         headers = {"x-stainless-retry-count": "0"}
         client.post("/chat/completions", json={"model": "m", "messages": []}, headers=headers)
-    assert waits == [pending.LONGEST_BACKOFF + 5]
+    assert waits == [LONGEST_BACKOFF + 5]
 
 
 def test_every_way_out_of_a_stream_ends_its_span_once(
