@@ -35,7 +35,7 @@ class Parked:
     since: float
     ticket: Ticket
     counted: bool
-    """Whether the SDK numbers its tries. If not, the next try is known by its stream, which is the same one."""
+    """Whether the SDK numbers its tries. If not, the next try is known by its stream: it has the same one."""
 
 
 _parked: ContextVar[Parked | None] = ContextVar("specclient_parked_call", default=None)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import specclient
-from specclient.core.breaker import Breaker
 from tests.client.fake_engine import FakeEngine
 from tests.doors import SyncDoor, text_of
 from tests.server import (
@@ -27,48 +25,6 @@ from tests.server import (
     sse,
     stream,
 )
-
-
-@pytest.fixture
-def second() -> Iterator[ScriptedServer]:
-    with ScriptedServer() as running:
-        yield running
-
-
-@pytest.fixture
-def configured(
-    door: SyncDoor, second: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., Any]:
-    """Makes a client for the target `prod`, whose chain is prod -> backup (-> local)."""
-    monkeypatch.setenv("PROD_KEY", "sk-prod-key")
-    monkeypatch.setenv("BACKUP_KEY", "sk-backup-key")
-
-    def make(
-        *, prod: str = "", backup: str = "", chain: str = '["backup"]', more: str = "", **arguments: Any
-    ) -> Any:
-        path = tmp_path / "specclient.toml"
-        path.write_text(f"""
-default = "prod"
-[targets.prod]
-provider = "openai_compatible"
-base_url = "{door.server.url}"
-model = "prod-model"
-api_key_env = "PROD_KEY"
-fallback = {chain}
-max_retries = 1
-{prod}
-[targets.backup]
-provider = "openai_compatible"
-base_url = "{second.url}"
-model = "backup-model"
-api_key_env = "BACKUP_KEY"
-max_retries = 1
-{backup}
-{more}
-""")
-        return door.make(config=path, **arguments)
-
-    return make
 
 
 def test_the_next_target_has_its_own_everything(
@@ -224,42 +180,6 @@ def test_the_report_counts_from_the_first_target(
     assert timing.sent_at > 0.2
 
 
-def test_a_circuit_opens_and_a_probe_closes_it(
-    door: SyncDoor, second: ScriptedServer, configured: Any, waits: list[float]
-) -> None:
-    now = [0.0]
-    client = configured(prod="", backup="")
-    breaker = client.destinations[0].breaker = Breaker(2, 30.0, clock=lambda: now[0])
-    second.respond = lambda _: reply(completion())
-    door.server.respond = lambda _: error(500, "no")
-    for _ in range(2):
-        assert door.create(max_retries=0).specclient.target == "backup"
-    assert breaker.state == "open"
-    report = door.create(max_retries=0).specclient
-    assert len(door.server.requests) == 2, "an open circuit is passed over"
-    assert [note.code for note in report.notes] == ["circuit_open"]
-    now[0] = 31.0
-    door.create(max_retries=0)
-    assert (len(door.server.requests), breaker.state) == (3, "open")
-    door.server.respond = lambda _: reply(completion())
-    now[0] = 62.0
-    assert door.create(max_retries=0).specclient.target == "prod"
-    assert breaker.state == "closed"
-
-
-def test_a_failed_call_counts_once_for_each_target(
-    door: SyncDoor, second: ScriptedServer, configured: Any, waits: list[float]
-) -> None:
-    client = configured()
-    for destination in client.destinations:
-        destination.breaker = Breaker(2)
-    door.server.respond = second.respond = lambda _: error(500, "no")
-    for expected in ("closed", "open"):
-        with pytest.raises(specclient.InternalServerError):
-            door.create()
-        assert [d.breaker.state for d in client.destinations] == [expected] * 2
-
-
 def test_the_error_of_many_targets_tells_of_all(
     door: SyncDoor, second: ScriptedServer, configured: Any
 ) -> None:
@@ -283,26 +203,6 @@ def test_a_target_that_fails_after_another_keeps_nothing_of_it(
         door.read(max_retries=0)
     assert caught.value.report is not None
     assert caught.value.report.request_id is None
-
-
-def test_a_circuit_lets_one_probe_through() -> None:
-    now = [0.0]
-    breaker = Breaker(1, 10.0, clock=lambda: now[0])
-    breaker.failed()
-    now[0] = 10.0
-    assert [breaker.allows() for _ in range(3)] == [True, False, False]
-    assert breaker.state == "probing"
-    now[0] = 20.0
-    assert breaker.allows(), "a probe that never ended does not block for ever"
-
-
-def test_a_single_target_has_no_circuit(door: SyncDoor, waits: list[float]) -> None:
-    door.make(max_retries=0)
-    door.server.respond = lambda _: error(500, "no")
-    for _ in range(6):
-        with pytest.raises(specclient.InternalServerError):
-            door.create()
-    assert len(door.server.requests) == 6
 
 
 def test_reload_takes_the_new_configuration(door: SyncDoor, second: ScriptedServer, configured: Any) -> None:
@@ -342,20 +242,6 @@ def test_a_fallback_that_cannot_take_the_request_hides_no_failure(
         door.create()
     assert ways(caught.value) == [("prod", 404)]
     assert not second.requests
-
-
-def test_circuits_that_are_all_open_are_told(door: SyncDoor, second: ScriptedServer, configured: Any) -> None:
-    configured()
-    door.server.respond = second.respond = lambda _: error(503, "no")
-    for _ in range(3):
-        with pytest.raises(specclient.InternalServerError):
-            door.create(max_retries=0)
-    with pytest.raises(
-        specclient.InternalServerError, match="prod: passed over, it failed repeatedly; backup: "
-    ) as caught:
-        door.create(max_retries=0)
-    assert ways(caught.value) == [("backup", 503)], "the last of a chain is asked all the same"
-    assert [note.code for note in caught.value.report.notes] == ["circuit_open"]
 
 
 def test_a_policys_no_and_a_live_refusal_stay_in_the_report(

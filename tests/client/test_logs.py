@@ -1,3 +1,5 @@
+"""One line a call, and the variables of the environment that show it."""
+
 from __future__ import annotations
 
 import logging

@@ -1,3 +1,5 @@
+"""Every door, one after the other, to the same server."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator

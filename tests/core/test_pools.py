@@ -1,3 +1,5 @@
+"""Connections shared out over pools."""
+
 from __future__ import annotations
 
 from typing import Any

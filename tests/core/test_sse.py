@@ -1,3 +1,5 @@
+"""Bytes to events, however the bytes are cut."""
+
 from __future__ import annotations
 
 import itertools

@@ -1,3 +1,5 @@
+"""An engine over a tiny random model, whose passes are recorded."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -1,3 +1,5 @@
+"""A gateway in a thread, before an endpoint that is scripted."""
+
 from __future__ import annotations
 
 import threading

@@ -1,3 +1,5 @@
+"""A backend that keeps spans and metrics in memory, and a clock that tests move."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -1,3 +1,5 @@
+"""The official SDKs, bare and wrapped, over the scripted server."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
