@@ -54,9 +54,8 @@ class Stream(_Base[T]):
         return next(self._chunks)
 
     def close(self) -> None:
-        """Stop reading and free the connection. Does nothing after the end."""
-        self._flow.left_as = "closed_by_caller"
-        self._chunks.close()
+        """Stop reading and free the connection, from any thread. Does nothing after the end."""
+        drive.close(self._flow, self._chunks)
 
     def __enter__(self) -> Self:
         return self
@@ -86,9 +85,8 @@ class AsyncStream(_Base[T]):
         return await anext(self._chunks)
 
     async def close(self) -> None:
-        """Stop reading and free the connection. Does nothing after the end."""
-        self._flow.left_as = "closed_by_caller"
-        await self._chunks.aclose()
+        """Stop reading and free the connection, from any task. Does nothing after the end."""
+        await drive.aclose(self._flow, self._chunks)
 
     aclose = close
 

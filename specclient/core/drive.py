@@ -11,9 +11,11 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import nullcontext
+from types import AsyncGeneratorType
 from typing import Any, TypeVar, overload
 
 from specclient.core.alike import Piece, filled
+from specclient.core.exchange import ReadingStopped
 from specclient.core.fetch import Fetch
 from specclient.core.flow import Flow
 from specclient.core.ops import Close, Op, Open, Read, Ready, Sleep
@@ -96,6 +98,8 @@ def _chunks(flow: Flow, make: Make[T]) -> Generator[T]:
         while True:
             try:
                 _advance(flow)
+                if flow.left_as == "closed_by_caller":  # between two tries
+                    raise ReadingStopped
                 answer, read = flow.begun
                 for out in flow.held:
                     yield make(out, None)
@@ -123,15 +127,26 @@ def _chunks(flow: Flow, make: Make[T]) -> Generator[T]:
             except APIError as error:
                 if not flow.again(error):
                     raise
-    except GeneratorExit:
+    except GeneratorExit as left:
         flow.interrupted(None, flow.left_as)
-        raise
+        if not isinstance(left, ReadingStopped):
+            raise
     except BaseException as error:
         flow.interrupted(error)
         raise
     finally:
         flow.steps.close()
         _leave(flow)
+
+
+def close(flow: Flow, given: Generator[Any]) -> None:
+    """End a stream early, from another thread than its reader's too: the reader then is at the end."""
+    flow.left_as = "closed_by_caller"
+    try:
+        given.close()
+    except ValueError:  # it is being read
+        if flow.exchange is not None:
+            flow.exchange.stop()
 
 
 def _leave(flow: Flow) -> None:
@@ -203,6 +218,8 @@ async def _achunks(flow: Flow, make: Make[T]) -> AsyncGenerator[T]:
         while True:
             try:
                 await _aadvance(flow)
+                if flow.left_as == "closed_by_caller":
+                    raise ReadingStopped
                 answer, read = flow.begun
                 for out in flow.held:
                     yield make(out, None)
@@ -230,15 +247,28 @@ async def _achunks(flow: Flow, make: Make[T]) -> AsyncGenerator[T]:
             except APIError as error:
                 if not flow.again(error):
                     raise
-    except GeneratorExit:
+    except GeneratorExit as left:
         flow.interrupted(None, flow.left_as)
-        raise
+        if not isinstance(left, ReadingStopped):
+            raise
     except BaseException as error:
         flow.interrupted(error)
         raise
     finally:
         flow.steps.close()
         await _aleave(flow)
+
+
+async def aclose(flow: Flow, given: AsyncGenerator[Any]) -> None:
+    """The async twin of `close`."""
+    flow.left_as = "closed_by_caller"
+    try:
+        await given.aclose()
+    except RuntimeError:
+        if not (isinstance(given, AsyncGeneratorType) and given.ag_running):
+            raise
+        if flow.exchange is not None:
+            flow.exchange.stop()
 
 
 async def _aleave(flow: Flow) -> None:

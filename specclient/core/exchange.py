@@ -22,6 +22,11 @@ class _Done:
 DONE: Any = _Done()
 """What `read()` gives for `data: [DONE]`."""
 
+
+class ReadingStopped(GeneratorExit):
+    """Somebody else closed the stream that is being read: the call ends as a generator that is closed."""
+
+
 DRAIN_BYTES = 64 * 1024
 READ_BYTES = 64 * 1024
 
@@ -47,6 +52,10 @@ class Exchange(Protocol):
 
     def close(self) -> None: ...
 
+    def stop(self) -> None:
+        """Called while another thread reads: its `read` raises ReadingStopped."""
+        ...
+
 
 class AsyncExchange(Protocol):
     """An answer being read by an asynchronous caller."""
@@ -63,3 +72,7 @@ class AsyncExchange(Protocol):
     async def drain(self) -> None: ...
 
     async def close(self) -> None: ...
+
+    def stop(self) -> None:
+        """Called while another task reads: its `read` raises ReadingStopped."""
+        ...

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import select
+import socket
 import ssl
 import threading
 import weakref
 from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
@@ -15,7 +17,7 @@ import httpcore
 
 from specclient.core.body import Body, ErrorBody
 from specclient.core.chunked import ChunkJoiner
-from specclient.core.exchange import DRAIN_BYTES, READ_BYTES
+from specclient.core.exchange import DRAIN_BYTES, READ_BYTES, ReadingStopped
 from specclient.core.http import FAULTS, MAX_REDIRECTS, core_request, redirected, response_headers, translated
 from specclient.core.pools import Pools, Shard
 from specclient.core.send import Connect, Send
@@ -228,6 +230,7 @@ class AsyncHttpExchange:
         self._stream = stream if isinstance(stream, _AsyncStream) else None
         self._body: Body | None = None
         self._ended = False
+        self._stopped = False
 
     async def read(self) -> list[Any] | None:
         if self._ended:
@@ -246,7 +249,11 @@ class AsyncHttpExchange:
                 if stream is not None:
                     stream.joiner.parsing = False
         except FAULTS as error:
+            if self._stopped:
+                raise ReadingStopped from None
             raise translated(error, self.wire, self.send) from error
+        if self._stopped:
+            raise ReadingStopped
         if block is not None:
             return self._body.feed(block)
         self._ended = True
@@ -283,3 +290,10 @@ class AsyncHttpExchange:
                 await Steady(self._response.aclose())
             finally:
                 self._pools.release(shard)
+
+    def stop(self) -> None:
+        self._stopped = True
+        raw = None if self._stream is None else self._stream.get_extra_info("socket")
+        if self._shard is not None and raw is not None:
+            with suppress(OSError):
+                raw.shutdown(socket.SHUT_RDWR)

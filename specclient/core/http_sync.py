@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import socket
 import ssl
+import threading
 import weakref
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, cast
 
@@ -13,7 +15,7 @@ import httpcore
 
 from specclient.core.body import Body, ErrorBody
 from specclient.core.chunked import ChunkJoiner
-from specclient.core.exchange import DRAIN_BYTES, READ_BYTES
+from specclient.core.exchange import DRAIN_BYTES, READ_BYTES, ReadingStopped
 from specclient.core.http import FAULTS, MAX_REDIRECTS, core_request, redirected, response_headers, translated
 from specclient.core.pool_calls import POOL_CALLS, closed_when_dropped
 from specclient.core.pools import Pools, Shard
@@ -203,6 +205,8 @@ class HttpExchange:
         self._stream = stream if isinstance(stream, _Stream) else None
         self._body: Body | None = None
         self._ended = False
+        self._stopped = False
+        self._closing = threading.RLock()
 
     def read(self) -> list[Any] | None:
         if self._ended:
@@ -222,7 +226,11 @@ class HttpExchange:
                 if stream is not None:
                     stream.joiner.parsing = False
         except FAULTS as error:
+            if self._stopped:
+                raise ReadingStopped from None
             raise translated(error, self.wire, self.send) from error
+        if self._stopped:
+            raise ReadingStopped
         if block is not None:
             return self._body.feed(block)
         self._ended = True
@@ -256,4 +264,13 @@ class HttpExchange:
         self.close()
 
     def close(self) -> None:
-        self._dropped()
+        with self._closing:
+            self._dropped()
+
+    def stop(self) -> None:
+        self._stopped = True
+        raw = None if self._stream is None else self._stream.get_extra_info("socket")
+        with self._closing:  # afterwards the connection may be another call's
+            if self._dropped.alive and isinstance(raw, socket.socket):
+                with suppress(OSError):
+                    socket.socket.shutdown(raw, socket.SHUT_RDWR)  # TLS's own would take its state away

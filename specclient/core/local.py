@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from specclient.core import engines
-from specclient.core.exchange import DONE
+from specclient.core.exchange import DONE, ReadingStopped
 from specclient.core.local_request import LocalRequest, read_request
 from specclient.core.send import Send
 from specclient.core.wire import LimitReached, Wire
@@ -90,6 +90,7 @@ class _Local:
         self._logprobs: list[Any] = []
         self._started = False
         self._ended = False
+        self._stopped = False
         wire.timeline.sent()
 
     def _taken(self, step: Step) -> list[Any]:
@@ -154,6 +155,11 @@ class _Local:
             },
         }
 
+    def stop(self) -> None:
+        """See `exchange.Exchange`."""
+        self._stopped = True
+        self._handle.cancel()
+
     def _cancel(self) -> None:
         if not self._ended:
             self._ended = True
@@ -172,6 +178,8 @@ class LocalExchange(_Local):
         except (TimeoutError, LimitReached):
             self._cancel()
             raise _too_slow(self.wire) from None
+        if self._stopped:
+            raise ReadingStopped
         return None if step is None else self._taken(step)
 
     def read_text(self) -> str:
@@ -197,6 +205,8 @@ class AsyncLocalExchange(_Local):
         except (TimeoutError, LimitReached):
             self._cancel()
             raise _too_slow(self.wire) from None
+        if self._stopped:
+            raise ReadingStopped
         return None if step is None else self._taken(step)
 
     async def read_text(self) -> str:

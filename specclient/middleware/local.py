@@ -150,8 +150,7 @@ class SyncLocalBody:
             yield b"data: [DONE]\n\n"
 
     def close(self) -> None:
-        self._flow.left_as = "closed_by_caller"
-        self._chunks.close()
+        drive.close(self._flow, self._chunks)
 
 
 class AsyncLocalBody:
@@ -172,5 +171,4 @@ class AsyncLocalBody:
             yield b"data: [DONE]\n\n"
 
     async def aclose(self) -> None:
-        self._flow.left_as = "closed_by_caller"
-        await self._chunks.aclose()
+        await drive.aclose(self._flow, self._chunks)
