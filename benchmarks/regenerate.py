@@ -71,18 +71,20 @@ def prepare(engine: Engine, edits: Sequence[Edit]) -> list[Job]:
 
 
 def ours(engine: Engine, jobs: Sequence[Job]) -> list[Contender]:
-    plain, predicted = Contender("specclient, no speculation"), Contender("specclient, file as prediction")
+    kind = kind_of(engine)
+    plain = Contender(f"specclient {kind}, no speculation")
+    predicted = Contender(f"specclient {kind}, file as prediction")
     for number, job in enumerate(jobs, start=1):
         for contender in (plain, predicted):
             _our_run(engine, job, contender, speculate=contender is predicted)
         same = plain.runs[-1].tokens == predicted.runs[-1].tokens
         say(f"[{number}/{len(jobs)}] {job.edit.name}: {len(plain.runs[-1].tokens)} tokens, identical: {same}")
-        if not same and kind_of(engine) != "bfloat16":
+        if not same and kind != "bfloat16":
             raise SystemExit(
                 f"{job.edit.name}: the output with the prediction differs from the plain output."
             )
     flipped = sum(a.tokens != b.tokens for a, b in zip(plain.runs, predicted.runs, strict=True))
-    say(f"{kind_of(engine)}: {flipped} of {len(jobs)} outputs differ between the two runs")
+    say(f"{kind}: {flipped} of {len(jobs)} outputs differ between the two runs")
     return [plain, predicted]
 
 
@@ -170,7 +172,7 @@ def main(
     model: Annotated[str, typer.Option(help="A known name, or a folder of safetensors.")] = DEFAULT_MODEL,
     data: Annotated[Path, typer.Option(help="Edits, one JSON object a line.")] = DATA / "canitedit.jsonl",
     count: Annotated[int, typer.Option(help="How many edits, spread over the lengths.")] = 6,
-    dtype: Annotated[str, typer.Option(help="auto, bfloat16, float32 or int8: ours only.")] = "auto",
+    dtype: Annotated[str, typer.Option(help="Ours: auto, bfloat16, float32, int8, or several.")] = "auto",
     transformers: Annotated[bool, typer.Option(help="Run transformers beside us.")] = True,
     llama_python: Annotated[Path | None, typer.Option(help="Interpreter that has xllamacpp.")] = None,
     llama_model: Annotated[Path | None, typer.Option(help="GGUF file for llama.cpp.")] = None,
@@ -180,11 +182,13 @@ def main(
     json_: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
 ) -> None:
     files = locate(model)
-    with Engine.load(files.path, dtype=dtype) as engine:
-        jobs = prepare(engine, spread(load_edits(data), count))
-        # The first request pays for warming caches and for learning the machine's costs: not counted.
-        _our_run(engine, jobs[0], Contender("warm-up"), speculate=True)
-        contenders = ours(engine, jobs)
+    contenders: list[Contender] = []
+    for kind in dtype.split(","):
+        with Engine.load(files.path, dtype=kind) as engine:
+            jobs = prepare(engine, spread(load_edits(data), count))
+            # The first request pays for warming caches and for learning the machine's costs: not counted.
+            _our_run(engine, jobs[0], Contender("warm-up"), speculate=True)
+            contenders += ours(engine, jobs)
     reference = contenders[1]
     if transformers:
         rival = Transformers(files.path)
