@@ -217,3 +217,16 @@ def test_weights_that_are_not_the_configurations_are_refused(tmp_path: Path) -> 
         path.write_text(json.dumps(config | change))
         with pytest.raises(ModelCorrupt, match=words):
             logits_of(tmp_path / "out", [1, 2])
+
+
+@pytest.mark.parametrize(
+    ("key", "other"), [(b"tokenizer.ggml.tokens", b"tokenizer.ggml.tokenz"), (b"bar", b"baz")]
+)
+def test_a_vocabulary_that_makes_no_tokenizer_is_refused(key: bytes, other: bytes, tmp_path: Path) -> None:
+    """The libraries below raise what they stumble over: a KeyError, or Exception itself."""
+    file = write_gguf(tmp_path / "m.gguf", "llama", tiny("llama"), VOCABULARY)
+    content = file.read_bytes()
+    assert key in content
+    file.write_bytes(content.replace(key, other, 1))
+    with pytest.raises(ModelCorrupt, match=r"makes no model .*: fetch it again"):
+        convert_gguf(file, tmp_path / "out")

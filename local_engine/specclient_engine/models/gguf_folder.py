@@ -11,11 +11,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from specclient_engine.api import Progress, ProgressCallback
-from specclient_engine.errors import ModelCorrupt
+from specclient_engine.errors import EngineError, ModelCorrupt
 from specclient_engine.models.cache import require_space
 from specclient_engine.models.gguf_facts import (
     ROPE_TABLE,
@@ -58,7 +59,7 @@ _END_TOKENS = ("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|end_of_text|>", "
 def convert_gguf(file: Path, folder: Path, progress: ProgressCallback | None = None) -> None:
     """Write `folder` (config, tokenizer, generation config, weights) from `file`.
 
-    Raises ModelCorrupt when the file is not a readable GGUF, NotEnoughDisk before writing.
+    Raises ModelCorrupt when the file is not a readable GGUF or makes no model, NotEnoughDisk before writing.
     """
     import gguf
 
@@ -71,6 +72,30 @@ def convert_gguf(file: Path, folder: Path, progress: ProgressCallback | None = N
             "or give a folder of safetensors."
         ) from error
     require_whole(reader, file.name)
+    with _told_as_corrupt(file):
+        _convert(file, folder, reader, architecture, progress)
+
+
+@contextmanager
+def _told_as_corrupt(file: Path) -> Iterator[None]:
+    """What the libraries raise over metadata that make no model, which is of every kind."""
+    try:
+        yield
+    except (EngineError, ImportError, MemoryError):
+        raise
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno is not None:  # the disk's
+            raise
+        said = str(error).strip().partition("\n")[0].rstrip(".")
+        raise ModelCorrupt(
+            f"{file} makes no model ({type(error).__name__}: {said}): fetch it again, "
+            "or give a folder of safetensors."
+        ) from error
+
+
+def _convert(
+    file: Path, folder: Path, reader: Any, architecture: str, progress: ProgressCallback | None
+) -> None:
     parameters = sum(int(t.n_elements) for t in reader.tensors)
     require_space(folder.parent, 2 * parameters + 50_000_000, f"converting {file.name}")
     folder.mkdir(parents=True, exist_ok=True)
