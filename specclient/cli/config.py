@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from specclient.cli import options
 from specclient.cli.terminal import EXIT_USAGE, guarded, note, stdout, write_json
+
+if TYPE_CHECKING:
+    from specclient.config import UsedTargets
 
 config = typer.Typer(no_args_is_help=True, help="Show and check the configuration.")
 
@@ -19,23 +22,28 @@ def show(
 ) -> None:
     """Show the targets: each value with where it came from. Values that are defaults are left out.
 
+    The default target is shown as a call gets it that names none: SPECCLIENT_MODEL and the like are in it.
+    With --target, a target is shown as a call gets it that names it: they are not.
+
     What is wrong with them is told on stderr, as `config check` tells it; keys are not looked for.
     """
     from specclient.cli.clients import read_config
     from specclient.cli.config_check import of_config, of_target
-    from specclient.config import resolve_target
+    from specclient.config import resolve_target, used_targets
 
     loaded = read_config(path)
-    names = [target] if target else sorted(loaded.targets)
-    shown = {name: resolve_target(name, config=loaded).shown() for name in names}
-    doubts = [f"{name}: {said}" for name in names if (said := of_target(loaded, name, keys=False))]
+    used = used_targets(loaded)
+    found = {target: resolve_target(target, config=loaded)} if target else used.targets
+    shown = {name: each.shown() for name, each in found.items()}
+    named = [name for name in shown if name in loaded.targets]
+    doubts = [f"{name}: {said}" for name in named if (said := of_target(loaded, name, keys=False))]
     for doubt in (*doubts, *(() if target else of_config(loaded).values())):
         note(f"warning: {doubt}")
     if as_json:
-        write_json({"path": loaded.path, "default": loaded.default, "targets": _plain(shown)})
+        write_json({"path": loaded.path, "default": used.default, "targets": _plain(shown)})
         return
     print(f"file     {loaded.path or 'none found'}")
-    print(f"default  {loaded.default or 'none'}")
+    print(f"default  {_default(used)}")
     for name, fields in shown.items():
         stdout().print(_table(name, fields))
 
@@ -69,6 +77,12 @@ def check(path: options.ConfigPath = None, as_json: options.Json = False) -> Non
         note(f"{wrong_targets} of {len(loaded.targets)} targets have a problem")
     if problems:
         raise typer.Exit(EXIT_USAGE)
+
+
+def _default(used: UsedTargets) -> str:
+    if used.default is None:
+        return "none: commands use the embedded engine (provider local), a client has to name a target"
+    return f"{used.default}  ({used.default_origin})"
 
 
 def _table(name: str, fields: dict[str, tuple[str, str]]) -> Any:

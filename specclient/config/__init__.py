@@ -26,6 +26,7 @@ from specclient.config.files import Config, ConfigWarning, load_config
 from specclient.config.keys import api_key
 from specclient.config.layers import resolve_target
 from specclient.config.target import FIELDS, Target, Timeout
+from specclient.config.used import UsedTargets, used_targets
 
 __all__ = [
     "FIELDS",
@@ -33,7 +34,9 @@ __all__ = [
     "ConfigWarning",
     "Target",
     "Timeout",
+    "UsedTargets",
     "api_key",
     "load_config",
     "resolve_target",
+    "used_targets",
 ]

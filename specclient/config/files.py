@@ -28,8 +28,8 @@ class ConfigWarning(UserWarning):
 class Config:
     """What the file and the environment say, before a target is picked.
 
-    `targets` holds raw tables; `origins` maps a dotted key to the file (and profile) it came from;
-    `settings` are the other sections ("tracing", "serve").
+    `targets` holds raw tables; `origins` maps a dotted key (`prod.model`, and `default`) to the layer it came
+    from; `settings` are the other sections ("tracing", "serve").
     """
 
     path: Path | None
@@ -70,8 +70,10 @@ def load_config(
     for origin, layer in layers:
         _merge_targets(layer, origin, targets, origins)
     default = env.get("SPECCLIENT_TARGET") or _last(layers, "default")
-    if default is None and len(targets) == 1:
-        default = next(iter(targets))
+    if default is not None:
+        origins["default"] = _origin_of_default(env, layers)
+    elif len(targets) == 1:
+        default, origins["default"] = next(iter(targets)), "the only target"
     if found and any("api_key" in table for table in targets.values()):
         _warn_if_tracked(found)
     settings: dict[str, Mapping[str, Any]] = {
@@ -98,6 +100,12 @@ def _last(layers: list[tuple[str, dict[str, Any]]], key: str) -> str | None:
     if values and not isinstance(values[-1], str):
         raise ConfigError(f"{layers[-1][0]}: {key} is the name of a target, not {type(values[-1]).__name__}.")
     return values[-1] if values else None
+
+
+def _origin_of_default(env: Mapping[str, str], layers: list[tuple[str, dict[str, Any]]]) -> str:
+    if env.get("SPECCLIENT_TARGET"):
+        return "SPECCLIENT_TARGET"
+    return next(f"{origin}: default" for origin, layer in reversed(layers) if "default" in layer)
 
 
 def _merge_targets(

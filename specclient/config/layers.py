@@ -58,7 +58,7 @@ def resolve_target(
             layers.append({k: (v, config.origins[f"{name}.{k}"]) for k, v in table.items()})
         elif name == "local":  # the embedded engine needs no entry
             layers.append({"provider": ("local", "default")})
-        elif not (variables and "provider" in variables):
+        elif "provider" not in variables and "base_url" not in variables:
             origin = "argument target" if target else "default target"
             raise unknown_target(config, name, origin)
     layers.append(_openai_environment(env, layers, named=name is not None))

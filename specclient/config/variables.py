@@ -25,6 +25,15 @@ def _as_variable(target: str) -> str:
     return target.upper().replace("-", "_")
 
 
+def described(env: Mapping[str, str], targets: Iterable[str]) -> list[str]:
+    """The further targets that variables describe: those with a provider or an address there, and `local`
+    with any."""
+    known = {_as_variable(target) for target in targets}
+    found = (name.removeprefix(TARGETS).rpartition("__") for name in env if name.startswith(TARGETS))
+    enough = {target for target, _, field in found if target == "LOCAL" or field in ("PROVIDER", "BASE_URL")}
+    return sorted(target.lower() for target in enough - known)
+
+
 def unread(
     env: Mapping[str, str],
     targets: Mapping[str, Mapping[str, Any]],
@@ -36,11 +45,7 @@ def unread(
     """
     own = {table.get("api_key_env") for table in targets.values()}
     own |= {table.get("token_env") for table in settings.values()}
-    named = {_as_variable(target) for target in (*targets, "local")}
-    for name in env:
-        target, _, field = name.removeprefix(TARGETS).rpartition("__")
-        if name.startswith(TARGETS) and field in ("PROVIDER", "BASE_URL"):
-            named.add(target)  # either describes a target that the file does not know
+    named = {_as_variable(target) for target in (*targets, "local", *described(env, targets))}
     found: dict[str, str | None] = {}
     for name in env:
         if not name.startswith(PREFIX) or name in own:

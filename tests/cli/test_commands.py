@@ -158,6 +158,18 @@ def test_config_show_has_origins_and_no_secrets(cli: Any, config: Path) -> None:
     assert KEY not in json.dumps(value)
 
 
+def test_config_show_shows_what_a_call_gets(cli: Any, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPECCLIENT_MODEL", "zzz")
+    value = json.loads(cli("config", "show", "--json").out)
+    assert value["targets"]["prod"]["model"] == {"value": "zzz", "origin": "SPECCLIENT_MODEL"}
+    named = json.loads(cli("config", "show", "-t", "prod", "--json").out)
+    assert named["targets"]["prod"]["model"]["value"] == "accounts/x"
+    monkeypatch.setenv("SPECCLIENT_TARGET", "local")
+    told = cli("config", "show").out
+    assert "default  local  (SPECCLIENT_TARGET)" in told
+    assert "[targets.local]" in told
+
+
 def test_config_check_names_what_is_wrong(cli: Any, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = cli("config", "check")
     assert outcome.code == 2
