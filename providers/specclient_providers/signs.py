@@ -12,6 +12,12 @@ from typing import Any
 
 Answer = tuple[int, Mapping[str, str], Any]
 
+UNNAMED = "openai_compatible"
+"""The provider of an address that is not known to be any server's."""
+
+GATEWAY = "specclient"
+"""The provider that `specclient serve` is."""
+
 
 @dataclass(slots=True)
 class Found:
@@ -55,6 +61,11 @@ _METRIC_PREFIXES = (
 _DECODING_TYPE = re.compile(r'trtllm_speculative_config_info\{[^}]*decoding_type="([^"]+)"')
 
 
+def is_gateway(server: str) -> bool:
+    """Whether a Server header is that of `specclient serve`: it signs every response."""
+    return server.lower().startswith("specclient/")
+
+
 def _json(answer: Answer | None) -> Mapping[str, Any]:
     """The body of a good answer as an object; empty for anything else."""
     if answer is None or answer[0] != 200 or not isinstance(answer[2], Mapping):
@@ -77,8 +88,8 @@ def _models(found: Found, answer: Answer | None) -> None:
     server = headers.get("server", "").lower()
     if server.startswith("llama.cpp"):
         found.is_server("llama_cpp", "Server header of /v1/models")
-    if server.startswith("specclient"):
-        found.is_server("specclient", "Server header of /v1/models")
+    if is_gateway(server):
+        found.is_server(GATEWAY, "Server header of /v1/models")
         found.version = server.partition("/")[2] or None
     for item in items:
         owner = str(item.get("owned_by", ""))

@@ -19,6 +19,7 @@ from specclient.core.send import DEFAULT_HEADERS, Send
 from specclient.economics.account import Economist
 from specclient.errors import ConfigError
 from specclient_providers import EndpointFacts, OverrideError, UnknownProvider, resolve
+from specclient_providers.signs import GATEWAY, UNNAMED, is_gateway
 
 if TYPE_CHECKING:
     from specclient.core.plan import Plan, Policy
@@ -123,7 +124,7 @@ class Destination:
     @property
     def _provider(self) -> str:
         """The configured provider; where that names no server, the one that was found."""
-        unnamed = self.target.provider == "openai_compatible"
+        unnamed = self.target.provider == UNNAMED
         return self._found.provider if self._found is not None and unnamed else self.target.provider
 
     @property
@@ -132,13 +133,21 @@ class Destination:
         if not self.target.detect or self._found is not None:
             return False
         facts = self.facts("chat", self.target.model)
-        unnamed = facts.provider == "openai_compatible"
+        unnamed = facts.provider == UNNAMED
         return not facts.in_process and (unnamed or (facts.self_hosted and facts.speculation.method is None))
 
     def take(self, found: Detected) -> None:
         """Fill in from a finding what the configuration leaves open."""
         self._found = found
         self._facts = {}
+
+    def heard(self, headers: Mapping[str, str]) -> None:
+        """Take note of who signed an answer, by lower-case name: our own gateway takes predictions."""
+        unnamed = self._found is None and self.target.provider == UNNAMED
+        if unnamed and is_gateway(headers.get("server", "")):
+            from specclient_providers.detection import Detected
+
+            self.take(Detected(server="specclient gateway", provider=GATEWAY))
 
     @property
     def address(self) -> tuple[str | None, int | None]:

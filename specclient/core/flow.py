@@ -250,6 +250,7 @@ class Flow:
             assert exchange is not None
             self.ledger.timeline.headers()
             self.status, self.headers = exchange.status, exchange.headers
+            destination.heard(exchange.headers)
             if not 200 <= exchange.status < 300:
                 text = yield Read(exchange, text=True)
                 scrub = self._scrubber(destination)

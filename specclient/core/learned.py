@@ -1,4 +1,4 @@
-"""The memory of live refusals: which endpoint said no to what, for a bounded time."""
+"""What live answers taught: which endpoint said no to what, for a bounded time, and which is a gateway."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class Learned:
     """Refusals by (endpoint url, model, request field). Thread-safe, bounded in time and in number.
 
     `ttl` is in seconds; after it the field is tried again, since endpoints do gain features. When
-    `limit` entries are held, the one that ends first makes room.
+    `limit` entries are held, the one that ends first makes room. Also knows the addresses (scheme, host and
+    port) whose last answer was signed by a specclient gateway.
     """
 
     def __init__(
@@ -36,6 +37,21 @@ class Learned:
         self._clock = clock
         self._lock = threading.RLock()  # the end of a dropped call may come at any allocation
         self._refusals: dict[tuple[str, str, str], Refusal] = {}
+        self._gateways: dict[str, None] = {}
+
+    def heard(self, url: str, *, gateway: bool) -> None:
+        """Keep whether the server at `url` signs its answers as a specclient gateway."""
+        origin = _origin(url)
+        with self._lock:
+            self._gateways.pop(origin, None)
+            if gateway:
+                if len(self._gateways) >= self._limit:
+                    del self._gateways[next(iter(self._gateways))]
+                self._gateways[origin] = None
+
+    def is_gateway(self, url: str) -> bool:
+        """Whether the last answer from `url` was signed so."""
+        return bool(self._gateways) and _origin(url) in self._gateways
 
     def remember(self, url: str, model: str | None, reason: Reason, *, key: str = "prediction") -> None:
         """Keep `reason` for the time to live; a repeated refusal starts it anew."""
@@ -68,7 +84,7 @@ class Learned:
             return tuple(held for held in self._refusals.values() if held.until > now)
 
     def clear(self, url: str | None = None, model: str | None = None) -> int:
-        """Forget everything, or what is known of one url, or of one model there; says how much."""
+        """Forget everything, or what one url refused, or one model there; says how many refusals."""
         with self._lock:
             gone = [
                 place
@@ -77,4 +93,10 @@ class Learned:
             ]
             for place in gone:
                 del self._refusals[place]
+            if url is None:
+                self._gateways.clear()
             return len(gone)
+
+
+def _origin(url: str) -> str:
+    return url[: url.find("/", url.find("://") + 3)] if url.count("/") > 2 else url

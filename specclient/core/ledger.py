@@ -109,7 +109,7 @@ class Ledger:
 
     def try_ended(self, status: int | None, error: BaseException | None = None) -> None:
         """Enter the try that is under way; does nothing when there is none."""
-        if self._try is None or self._destination is None:
+        if self._try is None or self._destination is None or self._plan is None:
             return
         started, waited = self._try
         self._try = None
@@ -117,8 +117,8 @@ class Ledger:
         self.attempts.append(
             Attempt(
                 target=self._destination.name,
-                provider=self._destination.target.provider,
-                model=None if self._plan is None else self._plan.facts.model,
+                provider=self._plan.facts.provider,
+                model=self._plan.facts.model,
                 status=status,
                 error=None if error is None else type(error).__name__,
                 seconds=(time.perf_counter_ns() - started) / NANOSECONDS,
@@ -183,7 +183,7 @@ class Ledger:
         return Report.model_validate(
             {
                 "target": destination.name,
-                "provider": destination.target.provider,
+                "provider": plan.facts.provider,
                 "model": plan.facts.model,
                 "attempts": self.attempts,
                 "request_id": name,

@@ -89,7 +89,7 @@ _UNSUPPORTED = {
     "base_model in the target's overrides says what it is.",
     "rejected": "{title} is known to refuse requests that hold a prediction.",
     "ignored": "{title} accepts a prediction and ignores it.",
-    "undocumented": "{title} documents no predictions.",
+    "undocumented": "{title} documents no predictions. {note}",
     "unknown": "It is not known whether {title} takes predictions. {note}",
 }
 

@@ -12,7 +12,6 @@ from specclient.core.errors import error_in, request_id
 from specclient.core.plan import Plan
 from specclient.core.stamps import NANOSECONDS
 from specclient.core.timeline import Timeline
-from specclient.middleware.context import KEY
 from specclient.middleware.late import LateReport
 from specclient.report import Reason
 from specclient_providers import AnswerReader, Reading
@@ -63,7 +62,6 @@ class Answer:
     request_id: str | None = None
     finish_reasons: dict[int, str] = field(default_factory=dict)
     error: bool = False
-    has_report: bool = False
     notes: list[Reason] = field(default_factory=list)
     service_tier: str | None = None
     system_fingerprint: str | None = None
@@ -85,7 +83,6 @@ class Answer:
             if told and isinstance(told, str):
                 setattr(self, name, told)
         self.error = self.error or error_in(data) is not None
-        self.has_report = self.has_report or KEY in data
         kind: Literal["answer", "reasoning"] | None = None
         choices = data.get("choices")
         for choice in choices if isinstance(choices, list) else ():

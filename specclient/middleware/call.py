@@ -25,6 +25,7 @@ from specclient.middleware.account import (
     report_on,
 )
 from specclient.middleware.family import Family
+from specclient.middleware.gateway_report import set_aside
 from specclient.middleware.known import Known
 from specclient.middleware.late import LateReport
 from specclient.middleware.relay import AskAgain, compact, parsed, spliced
@@ -127,6 +128,7 @@ class WrappedCall:
         self._tried[-1].status = status
         told = plain_headers(headers)
         self._answer.headers(told)
+        self.settings.heard(self.known, told)
         return told
 
     @property
@@ -214,6 +216,8 @@ class WrappedCall:
         # SDKs quote what is no answer in their errors; into UTF-16, nothing can be put as bytes.
         if report is None or self._answer.error or b"\0" in content:
             return content
+        if shown is not None and context.KEY in shown:
+            content = set_aside(content, shown, compact)
         return spliced(content, report)
 
     # The stream (relay.Listener) -----------------------------------------------------------------
@@ -280,10 +284,8 @@ class WrappedCall:
         self._answer.notes.append(Reason(code=code, text=text))
 
     def _report_to_add(self) -> bytes | None:
-        """The report as JSON; None where the answer brought one along (from our own gateway)."""
-        if self.report is None or self._answer.has_report:
-            return None
-        return self.report.json()
+        """The report as JSON; None where there is none."""
+        return None if self.report is None else self.report.json()
 
     def _settle(self, outcome: tracing.CallOutcome, error: BaseException | None) -> None:
         self.timeline.done()

@@ -15,6 +15,8 @@ from typing import Any, Protocol
 from pydantic_core import from_json, to_json
 
 from specclient.core.sse import MAX_EVENT_BYTES
+from specclient.middleware.context import KEY
+from specclient.middleware.gateway_report import set_aside
 
 _EVENT_END = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
 """A line's end and an empty line. Atomic, so that one CRLF is never taken for two line ends."""
@@ -169,7 +171,9 @@ class EventRelay:
             return
         self._release(passing)
         if shown is not value:
-            raw = b"data: " + compact(shown) + b"\n\n"
+            raw = as_event(shown)
+        if KEY in shown:
+            raw = set_aside(raw, shown, as_event)
         if may_be_last(shown):
             self._held = raw
         else:
@@ -242,6 +246,11 @@ def parsed(data: bytes) -> Any:
             return json.loads(data)
         except (ValueError, RecursionError):
             return None
+
+
+def as_event(value: object) -> bytes:
+    """An object as an event of its own."""
+    return b"data: " + compact(value) + b"\n\n"
 
 
 def compact(value: object) -> bytes:

@@ -24,6 +24,7 @@ from specclient.middleware.known import Known
 from specclient.middleware.sdk_retries import RetriesByTime
 from specclient.report import Reason
 from specclient_providers import provider_at, refuses_prediction, resolve
+from specclient_providers.signs import GATEWAY, UNNAMED, is_gateway
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +141,11 @@ class Settings:
     def known(self, address: Address, model: str | None) -> Known:
         """What is known of the endpoint that answers at an address."""
         options = self.options
+        provider = options.provider or provider_at(address.host)
+        if provider == UNNAMED and self.learned.is_gateway(address.base_url):
+            provider = GATEWAY
         return _resolve(
-            options.provider or provider_at(address.host),
+            provider,
             address.model or model,
             address.api,
             address.api_version or (options.target.api_version if options.target else None),
@@ -149,6 +153,15 @@ class Settings:
             self._overrides,
             int(time.time()) // _QUARTER,
         )
+
+    def heard(self, known: Known, headers: Mapping[str, str]) -> None:
+        """Take note of who signed an answer: the next calls of that address follow from it."""
+        facts = known.facts
+        if facts.provider == UNNAMED:
+            if is_gateway(headers.get("server", "")):
+                self.learned.heard(facts.url, gateway=True)
+        elif facts.provider == GATEWAY and not is_gateway(headers.get("server", "")):
+            self.learned.heard(facts.url, gateway=False)
 
 
 _QUARTER = 900
