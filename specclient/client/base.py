@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import typing
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, NoReturn, Self
-
-from pydantic import TypeAdapter, ValidationError
 
 from specclient.client.elsewhere import check_arguments, missing
 from specclient.client.logs import from_environment
@@ -23,7 +20,7 @@ from specclient.core.late import LateTransport
 from specclient.core.learned import Learned
 from specclient.core.send import Connect
 from specclient.errors import ConfigError
-from specclient.tracing.options import DEFAULT_OPTIONS, TracingOptions
+from specclient.tracing.options import DEFAULT_OPTIONS, TracingOptions, what_is_wrong
 
 DEFAULT_TIMEOUT = Timeout()
 DEFAULT_MAX_RETRIES: int = TargetFields.model_fields["max_retries"].default
@@ -70,6 +67,8 @@ class ClientBase(ABC):
             "api_key": api_key,
             **fields,
         }
+        if not isinstance(tracing, TracingOptions | None):
+            raise ConfigError(f"tracing is a specclient.TracingOptions, not {type(tracing).__name__}.")
         from_environment()
         self._config_source = config
         self._profile = profile
@@ -242,15 +241,11 @@ def tracing_of(config: Config) -> TracingOptions:
     if not section:
         return DEFAULT_OPTIONS
     known = [f.name for f in dataclasses.fields(TracingOptions) if not f.name.endswith("_provider")]
-    kinds = typing.get_type_hints(TracingOptions)
     for key, value in section.items():
         if key not in known:
             raise ConfigError(f"{config.path}: {unknown('key', key, known, 'tracing.')}.")
-        try:
-            TypeAdapter(kinds[key]).validate_python(value, strict=True)
-        except ValidationError as error:
-            said = error.errors(include_input=False, include_url=False)[0]["msg"]
-            raise ConfigError(f"{config.path}: tracing.{key}: {said[:1].lower() + said[1:]}.") from None
+        if (said := what_is_wrong(key, value)) is not None:
+            raise ConfigError(f"{config.path}: tracing.{key}: {said}.")
     return TracingOptions(**section)
 
 

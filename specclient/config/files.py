@@ -76,11 +76,7 @@ def load_config(
         default, origins["default"] = next(iter(targets)), "the only target"
     if found and any("api_key" in table for table in targets.values()):
         _warn_if_tracked(found)
-    settings: dict[str, Mapping[str, Any]] = {
-        name: {**tables.get(name, _NO_TABLES), **(layers[-1][1].get(name) or {})}
-        for name in _SECTIONS
-        if name in tables or name in layers[-1][1]
-    }
+    settings = _sections(layers)
     for name, meant in unread(env, targets, settings).items():
         if meant:  # what is like no name of ours may be the application's own
             warnings.warn(sentence(name, meant), ConfigWarning, stacklevel=2)
@@ -100,6 +96,18 @@ def _last(layers: list[tuple[str, dict[str, Any]]], key: str) -> str | None:
     if values and not isinstance(values[-1], str):
         raise ConfigError(f"{layers[-1][0]}: {key} is the name of a target, not {type(values[-1]).__name__}.")
     return values[-1] if values else None
+
+
+def _sections(layers: list[tuple[str, dict[str, Any]]]) -> dict[str, Mapping[str, Any]]:
+    """The sections beside the targets, those of a profile laid over those of the file."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for origin, layer in layers:
+        for name in _SECTIONS:
+            if name in layer:
+                if not isinstance(layer[name], Mapping):
+                    raise ConfigError(f"{origin}: {name} is a table: write [{name}].")
+                found[name] = {**found.get(name, _NO_TABLES), **layer[name]}
+    return found
 
 
 def _origin_of_default(env: Mapping[str, str], layers: list[tuple[str, dict[str, Any]]]) -> str:
