@@ -205,7 +205,7 @@ class Timeline:
         before = waited or (first_token["seconds"] if first_token else 0.0)
         after = decode if anchor == "response_end" else 0.0
         left = at - self.seconds(issued) - before - after
-        unattributed = round(left, 9)  # less than a clock's step is dust
+        unattributed = round(left, 9) + 0.0  # less than a clock's step is dust, and -0.0 is 0
         begin = at - waited - after
         fits = begin + waited + decode <= self.seconds(end) + TOLERANCE
         data["consistent"] = consistent = unattributed >= -TOLERANCE and fits

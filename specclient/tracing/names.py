@@ -109,6 +109,7 @@ TIMING: tuple[Row, ...] = (
     ("specclient.timing.anchor", "string", "report.timing.anchor"),
     ("specclient.timing.unattributed", "double", "report.timing.unattributed"),
     ("specclient.timing.consistent", "bool", "report.timing.consistent"),
+    ("specclient.timing.load", "double", "report.timing.client.load"),
     ("specclient.timing.time_to_headers", "double", "report.timing.client.await_headers"),
     ("specclient.timing.time_to_first_content", "double", "report.timing.client.first_content"),
     ("specclient.timing.time_to_first_answer", "double", "report.timing.client.first_answer"),

@@ -98,6 +98,10 @@ def _children(ended: Ended, report: Report) -> None:
     wanted = ended.call.options.phases
     if wanted == "none":
         return
+    if report.timing.client.load:
+        # Minutes in which nothing is asked yet: no stopwatch's guess at a server, so told with its phases.
+        began = ended.call.timeline.seconds(ended.stamps.started)
+        _child(ended, "load", began, began + report.timing.client.load, "client")
     begin = report.timing.phases_at
     if begin is not None:
         for name in ("queue", "prefill", "decode"):

@@ -7,8 +7,8 @@ from opentelemetry.trace import SpanKind, StatusCode
 from tracing_helpers import Backend, Clock, Reading, report_of, start, stream
 
 from specclient.core.stamps import EnginePhases
-from specclient.report import Attempt
-from specclient.tracing import ResponseFacts, start_call, start_group
+from specclient.report import Attempt, Report
+from specclient.tracing import ResponseFacts, TracingOptions, start_call, start_group
 
 
 def test_the_tree_of_a_call_with_reported_phases(backend: Backend, clock: Clock) -> None:
@@ -67,6 +67,52 @@ def test_client_only_parts_have_names_of_their_own_and_only_on_request(
     receive = backend.span("receive")
     assert (receive.start_time - origin, receive.end_time - origin) == (405_000_000, 1_005_000_000)
     assert receive.attributes["specclient.timing.source"] == "client"
+
+
+def loaded_after_a_retry(clock: Clock, options: TracingOptions) -> Report:
+    """A call of the engine whose second try begins 600 ms after the start, and loads for 7 s."""
+    call = start_call(start(clock.timeline(), provider="local", in_process=True), options)
+    call.timeline.attempt_started()
+    clock.advance(600)
+    call.timeline.attempt_started()
+    clock.advance(7000)
+    call.timeline.loaded()
+    submitted = clock.now
+    clock.advance(1)
+    call.timeline.sent()
+    clock.advance(89)
+    call.timeline.frame()
+    call.timeline.content()
+    clock.advance(10)
+    call.timeline.frame()
+    call.timeline.content()
+    call.timeline.done()
+    phases = EnginePhases(submitted, submitted + 1_000_000, submitted + 90_000_000, submitted + 100_000_000)
+    report = report_of(call.timeline, phases)
+    call.finish(report)
+    return report
+
+
+@pytest.mark.parametrize("phases", ["reported", "all"])
+def test_loading_the_engine_is_a_span_and_nobodys_unattributed_time(
+    backend: Backend, clock: Clock, phases: str
+) -> None:
+    report = loaded_after_a_retry(clock, backend.options(phases=phases))
+    assert backend.names() == ["attempt", "attempt", "chat m", "decode", "load", "prefill", "queue"]
+    root, load = backend.span("chat m"), backend.span("load")
+    assert load.parent == root.context
+    assert load.start_time - root.start_time == 600_000_000
+    assert load.end_time - root.start_time == 7_600_000_000
+    assert load.attributes["specclient.timing.source"] == "client"
+    assert backend.span("queue").start_time == load.end_time
+    assert root.attributes["specclient.timing.load"] == 7.0
+    assert str(root.attributes["specclient.timing.unattributed"]) == str(report.timing.unattributed) == "0.0"
+
+
+def test_a_load_is_an_attribute_where_no_phases_are_wanted(backend: Backend, clock: Clock) -> None:
+    loaded_after_a_retry(clock, backend.options(phases="none"))
+    assert "load" not in backend.names()
+    assert backend.span("chat m").attributes["specclient.timing.load"] == 7.0
 
 
 def test_no_phases_when_none_are_wanted(backend: Backend, clock: Clock) -> None:
