@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from specclient.edit.extract import Extracted
+from specclient.edit.losses import asks_for_less, lost, only_adds, only_renames, undefined
 from specclient.edit.prose import announces, closes, declines, greets, is_prose, is_sentence
 from specclient.edit.restore import Restored, simplified
 from specclient.edit.wrapping import fence_lines
@@ -42,7 +43,7 @@ _STANDS_FOR_TEXT = re.compile(
 _SHRUNK_FROM_LINES = 12
 _UNRELATED_FROM_LINES = _REPEATED_FROM_LINES = 3
 _STATEMENT_LINES = 3
-_TAIL_LINES = 3
+_LOSSES_TOLD = 4
 _RESEMBLING, _RESEMBLING_SHORT = 0.55, 0.3
 """Of the characters: "port = 1" and "port = 2" share most, a file and a remark about it hardly any."""
 _PATCH = re.compile(
@@ -65,11 +66,13 @@ class EditWarning:
         return self.text
 
 
-def check(image: FileImage, extracted: Extracted, restored: Restored) -> tuple[EditWarning, ...]:
-    """Every warning about one answer, the blocking ones first."""
+def check(
+    image: FileImage, extracted: Extracted, restored: Restored, instruction: str
+) -> tuple[EditWarning, ...]:
+    """Every warning about one answer to `instruction`, the blocking ones first."""
+    short = [*_elided(image, restored.text), *_shrunk(image.text, restored.text)]
     found = [
-        *_elided(image, restored.text),
-        *_shrunk(image.text, restored.text),
+        *(short or _left_out(image.text, restored.text, instruction)),
         *_grown(image.text, restored.text),
         *_other_form(image, restored.text),
         *_chatter(image, restored.text),
@@ -110,9 +113,11 @@ def _shrunk(original: str, text: str) -> list[EditWarning]:
     common = (Counter(old) & Counter(new)).total()
     # A short file may well lose most of its lines, but not the one that it begins with for another.
     if len(new) < len(old) / 2 and (len(old) >= _SHRUNK_FROM_LINES or new[0] not in old):
-        return [_blocking("shrunk", f"The answer has {len(new)} lines of the file's {len(old)}.")]
+        return [
+            _blocking("shrunk", f"The answer has {_lines(len(new))}, the file {len(old)}, blank ones aside.")
+        ]
     if len(old) >= _UNRELATED_FROM_LINES and common < len(old) / 5 and not _resembles(old, new):
-        return [_blocking("unrelated", f"Only {common} of the file's {len(old)} lines are in the answer.")]
+        return [_blocking("unrelated", f"The answer has only {common} of the file's {_lines(len(old))}.")]
     return _cut(old, new)
 
 
@@ -124,15 +129,30 @@ def _resembles(old: list[str], new: list[str]) -> bool:
 
 
 def _cut(old: list[str], new: list[str]) -> list[EditWarning]:
-    """An answer that stops before the file does: within a line, or with lines missing at the end."""
+    """An answer that stops within a line, before the file does."""
     known = {line: number for number, line in enumerate(old)}
     last = next((known[line] for line in reversed(new) if line in known), len(old))
     missing = len(old) - 1 - last
     if new[-1] not in known and missing > 1 and old[last + 1].startswith(new[-1]):
         return [_blocking("cut", f"The answer ends within a line, with {missing} of the file's to come.")]
-    if new[-1] in known and missing >= max(_TAIL_LINES, len(old) / 10):
-        return [EditWarning("tail", f"The file's last {missing} lines are not in the answer.")]
     return []
+
+
+def _left_out(original: str, text: str, instruction: str) -> list[EditWarning]:
+    """Parts of the file that are gone, with nothing in their place: refused unless asked for."""
+    asked, every = asks_for_less(instruction), only_renames(instruction)
+    losses = [loss for loss in lost(original, text) if loss.grave or every]
+    if not losses and only_adds(instruction):
+        losses = undefined(original, text, instruction)
+    if not losses:
+        return []
+    more = len(losses) - _LOSSES_TOLD
+    parts = [str(loss) for loss in losses[:_LOSSES_TOLD]] + ([f"{more} more"] if more > 0 else [])
+    single = len(losses) == 1 and losses[0].first == losses[0].last
+    said = f"Not in the answer {'is' if single else 'are'} the file's {', '.join(parts)}"
+    if asked:
+        return [EditWarning("lost", f"{said}.")]
+    return [_blocking("lost", f"{said}, and the instruction asks for nothing to go.")]
 
 
 def _grown(original: str, text: str) -> list[EditWarning]:
@@ -142,7 +162,12 @@ def _grown(original: str, text: str) -> list[EditWarning]:
     again = sum(min(count, new[line] - count) for line, count in old.items() if new[line] > count)
     if old.total() < _REPEATED_FROM_LINES or again < 0.6 * old.total():
         return []
-    return [_blocking("repeated", f"{_lines(again)} of the file's {old.total()} are there twice.")]
+    return [
+        _blocking(
+            "repeated",
+            f"{again} of the file's {_lines(old.total())} {'is' if again == 1 else 'are'} there twice.",
+        )
+    ]
 
 
 def _other_form(image: FileImage, text: str) -> list[EditWarning]:

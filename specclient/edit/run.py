@@ -42,6 +42,7 @@ class EditRun:
     path: Path
     image: FileImage
     request: dict[str, Any] = field(repr=False)
+    instruction: str = field(repr=False)
     exact: bool = False
     on_text: OnText | None = None
     pieces: list[str] = field(default_factory=list, repr=False)
@@ -80,7 +81,7 @@ class EditRun:
             body["temperature"] = 0 if own else temperature
         if predict:
             body["prediction"] = Prediction(image.text, image)
-        return cls(Path(path), image, body, exact=exact, on_text=on_text, own_temperature=own)
+        return cls(Path(path), image, body, instruction, exact, on_text, own_temperature=own)
 
     def leave_temperature(self, error: BadRequestError) -> None:
         """Take back the temperature that was chosen here, if that is what the endpoint refuses.
@@ -126,7 +127,7 @@ class EditRun:
             image=self.image,
             bytes=restored.data,
             answer=answer,
-            warnings=check(self.image, extracted, restored),
+            warnings=check(self.image, extracted, restored, self.instruction),
             report=self.report,
         )
         if write:

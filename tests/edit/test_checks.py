@@ -13,14 +13,26 @@ LINES = [f"value_{number} = compute({number})" for number in range(40)]
 FILE = "\n".join(LINES) + "\n"
 
 
-def warnings(answer: str, original: str = FILE, name: str = "a.py", exact: bool = False) -> list[EditWarning]:
+LESS = "Remove what is not needed."
+
+
+def warnings(
+    answer: str,
+    original: str = FILE,
+    name: str = "a.py",
+    exact: bool = False,
+    instruction: str = "Improve this.",
+) -> list[EditWarning]:
     image = FileImage.from_bytes(original.encode(), name=name)
     extracted = extract(answer, image.text)
-    return list(check(image, extracted, restore(image, extracted.text, exact=exact)))
+    return list(check(image, extracted, restore(image, extracted.text, exact=exact), instruction))
 
 
-def blocking(answer: str, original: str = FILE, name: str = "a.py") -> set[str]:
-    return {warning.code for warning in warnings(answer, original, name) if warning.blocks}
+def blocking(
+    answer: str, original: str = FILE, name: str = "a.py", instruction: str = "Improve this."
+) -> set[str]:
+    found = warnings(answer, original, name, instruction=instruction)
+    return {warning.code for warning in found if warning.blocks}
 
 
 @pytest.mark.parametrize(
@@ -88,17 +100,17 @@ def test_ordinary_new_lines_are_no_elision(line: str) -> None:
     ],
 )
 def test_ordinary_lines_of_a_shorter_file_are_no_elision(line: str) -> None:
-    assert blocking("\n".join([*LINES[:30], line])) == set()
+    assert blocking("\n".join([*LINES[:30], line]), instruction=LESS) == set()
 
 
 def test_a_heading_is_no_comment() -> None:
-    assert blocking("\n".join([*LINES[:30], "# Remaining work"]), name="notes.md") == set()
+    assert blocking("\n".join([*LINES[:30], "# Remaining work"]), name="notes.md", instruction=LESS) == set()
     assert "elision" in blocking("\n".join([*LINES[:30], "# Remaining work"]))
 
 
 def test_a_strong_shrinking_blocks() -> None:
     assert "shrunk" in blocking("\n".join(LINES[:12]))
-    assert blocking("\n".join(LINES[:30])) == set()
+    assert blocking("\n".join(LINES[:30]), instruction=LESS) == set()
 
 
 def test_an_answer_that_is_not_the_file_blocks() -> None:

@@ -28,12 +28,14 @@ FRAMES = [
 ]
 
 
-def outcome(raw: bytes, answer: str, name: str) -> tuple[bytes, set[str]]:
+def outcome(
+    raw: bytes, answer: str, name: str, instruction: str = "Rename foo to bar."
+) -> tuple[bytes, set[str]]:
     """(the new bytes, the codes of the warnings that block)"""
     image = FileImage.from_bytes(raw, name=name)
     extracted = extract(answer, image.text, name)
     restored = restore(image, extracted.text)
-    found = check(image, extracted, restored)
+    found = check(image, extracted, restored, instruction)
     return restored.data, {warning.code for warning in found if warning.blocks}
 
 
@@ -111,7 +113,7 @@ def test_real_edits_come_back_whole(edit: Edit) -> None:
         )
         for wrapper in ("bare", "greeting and afterword", "tag", "end of text"):
             answer = WRAPPED[wrapper].format(new=edit.after, name=edit.name)
-            assert outcome(before, answer, edit.name) == (after, set())
+            assert outcome(before, answer, edit.name, edit.instruction) == (after, set())
 
 
 DOUBTFUL = {
@@ -157,13 +159,11 @@ def test_what_is_not_the_file_is_refused(name: str, kind: str) -> None:
     assert outcome(old.encode(), answer, name)[1]
 
 
-def test_an_answer_that_stops_early_is_refused_within_a_line_and_told_at_its_end() -> None:
+def test_an_answer_that_stops_early_is_refused() -> None:
     old = FILES["long.py"]
     assert outcome(old.encode(), old[: old.index("x + 28") + 2], "long.py")[1] == {"cut"}
-    image = FileImage.from_bytes(old.encode(), name="long.py")
-    extracted = extract(old[: old.index("def f20")], image.text)
-    (warning,) = check(image, extracted, restore(image, extracted.text))
-    assert (warning.code, str(warning)) == ("tail", "The file's last 22 lines are not in the answer.")
+    assert outcome(old.encode(), old[: old.index("def f20")], "long.py")[1] == {"lost"}
+    assert outcome(old.encode(), old[: old.index("def f20")], "long.py", "Drop f20 to foo.")[1] == set()
 
 
 @pytest.mark.parametrize(
@@ -209,8 +209,9 @@ def test_an_answer_that_stops_early_is_refused_within_a_line_and_told_at_its_end
     ],
 )
 def test_honest_edits_are_neither_cut_nor_accused(name: str, old: str, new: str) -> None:
-    assert outcome(old.encode(), new, name) == (new.encode(), set())
-    assert outcome(old.encode(), f"````\n{new}````", name) == (new.encode(), set())
+    asked = "Improve it; drop what is not needed."
+    assert outcome(old.encode(), new, name, asked) == (new.encode(), set())
+    assert outcome(old.encode(), f"````\n{new}````", name, asked) == (new.encode(), set())
 
 
 @pytest.mark.parametrize(
