@@ -67,6 +67,15 @@ def is_loaded(model: str, options: Mapping[str, Any]) -> bool:
         return _key(model, options) in _engines
 
 
+def is_known(model: str) -> bool:
+    """Whether the engine knows a model by this name; a path or a hub id is no such name."""
+    try:
+        from specclient_engine.models import known_model
+    except ImportError:  # the engine's libraries are not installed
+        return False
+    return known_model(model) is not None
+
+
 def close_all() -> None:
     """Close every engine of this process; the next call loads anew."""
     with _lock:

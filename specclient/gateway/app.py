@@ -39,7 +39,7 @@ def create_app(
     """
     config = config or load_config()
     settings = settings or ServeSettings.of(config)
-    targets = Targets(config, settings.targets, tracing, engine)
+    targets = Targets(config, settings.targets, tracing, engine, models=settings.models)
     targets.check()
     metrics = Metrics({*config.targets, *targets.resolved, "local"})
 
@@ -54,7 +54,7 @@ def create_app(
     async def model(request: Request) -> Response:
         name = request.path_params["name"]
         if name not in targets.resolved:
-            return problem_response(Problem(404, "No target is called that.", code="model_not_found"))
+            return problem_response(targets.unknown(name))
         return json_response(_model(targets, name))
 
     async def scrape(request: Request) -> Response:

@@ -21,7 +21,7 @@ from specclient.core import drive
 from specclient.core.asked import fault_in_count, fault_in_messages
 from specclient.core.flow import Flow
 from specclient.economics.workload import checked
-from specclient.errors import SpecclientError
+from specclient.errors import ConfigError, SpecclientError
 from specclient.gateway.answers import Problem, json_response, problem_of, with_report
 from specclient.gateway.guard import too_large
 from specclient.gateway.infer import INFERRED, inferred_prediction
@@ -160,6 +160,14 @@ class Completions:
         )
 
 
+_NOT_LOADED = Problem(
+    400,
+    "The embedded engine cannot answer with the model that was asked for; the server's log says why.",
+    code="configuration",
+)
+"""The reason may name paths of this machine, which are the operator's to know."""
+
+
 def _workload(headers: Mapping[str, str]) -> str | None:
     name = headers.get(WORKLOAD_HEADER) or None
     try:
@@ -191,6 +199,10 @@ class _Answer:
     async def run(self) -> None:
         try:
             await self._run()
+        except ConfigError as error:
+            log.error("a request failed at target %r: %s", self._flow.current.name, error)
+            in_process = self._flow.current.target.provider == "local"
+            await self.reply.fail(_NOT_LOADED if in_process else problem_of(error))
         except SpecclientError as error:
             error.report = self._flow.told(error.report)
             await self.reply.fail(problem_of(error))

@@ -5,13 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
 from specclient.client import AsyncClient
 from specclient.config import Config, Target, resolve_target
+from specclient.core.engines import is_known
 from specclient.errors import ConfigError
 from specclient.gateway.answers import Problem
 from specclient.tracing import TracingOptions
+
+
+_SHOWN = 80
+"""Characters of a name that an answer repeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +30,7 @@ class Served:
 
 
 class Unknown(Exception):
-    """No target goes by the name that a request gives; `problem` says so."""
+    """No target goes by the name that a request gives, or not for that model; `problem` says so."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.message)
@@ -32,14 +38,25 @@ class Unknown(Exception):
 
 
 class Targets:
-    """Clients by target name, made at first use and kept. A request's model is "target" or "target/model"."""
+    """Clients by target name, made at first use and kept. A request's model is "target" or "target/model".
+
+    A target serves its own model and those that `models` allows (patterns of "target/model"); the embedded
+    engine also those it knows by name. A path is no such name: a client must not choose what is read here.
+    """
 
     def __init__(
-        self, config: Config, names: tuple[str, ...] | None, tracing: TracingOptions, engine: Any = None
+        self,
+        config: Config,
+        names: tuple[str, ...] | None,
+        tracing: TracingOptions,
+        engine: Any = None,
+        *,
+        models: tuple[str, ...] = (),
     ) -> None:
         self._config = config
         self._tracing = tracing
         self._engine = engine
+        self._models = models
         self._clients: dict[str, AsyncClient] = {}
         known = names if names is not None else tuple(config.targets) or ("local",)
         self.resolved: Mapping[str, Target] = {name: self._resolve(name) for name in known}
@@ -59,19 +76,30 @@ class Targets:
             if model in self.resolved:
                 return self._served(model, None)
             if slash and name in self.resolved:
+                if not self._allows(name, rest):
+                    raise Unknown(_not_served(name))
                 return self._served(name, rest)
             for name, target in self.resolved.items():
                 if model == target.model:
                     return self._served(name, None)
-        named = ", ".join(self.resolved)
-        raise Unknown(
-            Problem(
-                404,
-                f"No target is called that. Ask for one of: {named}; or a model of one, as TARGET/MODEL.",
-                code="model_not_found",
-                param="model",
-            )
+        raise Unknown(self.unknown(model))
+
+    def unknown(self, model: Any) -> Problem:
+        """What is said of a name that no target goes by."""
+        called = f"called {model[:_SHOWN]!r}" if isinstance(model, str) else "named so: a name is text"
+        return Problem(
+            404,
+            f"No target is {called}. Ask for one of: {', '.join(self.resolved)}; or a model of one, as "
+            f"TARGET/MODEL.",
+            code="model_not_found",
+            param="model",
         )
+
+    def _allows(self, name: str, model: str) -> bool:
+        target = self.resolved[name]
+        if model == target.model or (target.provider == "local" and is_known(model)):
+            return True
+        return any(fnmatchcase(f"{name}/{model}", pattern) for pattern in self._models)
 
     def _served(self, name: str, model: str | None) -> Served:
         client = self._clients.get(name)
@@ -91,3 +119,13 @@ class Targets:
 
     async def close(self) -> None:
         await asyncio.gather(*(client.close() for client in self._clients.values()))
+
+
+def _not_served(name: str) -> Problem:
+    """The same for every model, so that nothing is told of what this machine has."""
+    return Problem(
+        404,
+        f"Target {name!r} does not serve that model: ask for {name}, or have it allowed by serve.models.",
+        code="model_not_found",
+        param="model",
+    )

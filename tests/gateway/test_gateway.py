@@ -166,7 +166,11 @@ def test_targets_are_the_models(gateway: Running) -> None:
         ("predicting", "fireworks"),
     ]
     assert gateway.client.get("/models/plain").json()["id"] == "plain"
-    assert gateway.client.get("/models/other").status_code == 404
+    unknown = gateway.client.get("/models/other")
+    assert unknown.status_code == 404
+    assert unknown.json()["error"]["message"] == (
+        "No target is called 'other'. Ask for one of: plain, predicting; or a model of one, as TARGET/MODEL."
+    )
 
 
 @pytest.mark.parametrize(
@@ -174,9 +178,9 @@ def test_targets_are_the_models(gateway: Running) -> None:
     [
         (None, "some-model"),
         ("plain", "some-model"),
-        ("plain/other", "other"),
+        ("plain/some-model", "some-model"),
         ("some-model", "some-model"),
-        ("predicting/accounts/fireworks/models/y", "accounts/fireworks/models/y"),
+        ("predicting/accounts/fireworks/models/x", "accounts/fireworks/models/x"),
         ("accounts/fireworks/models/x", "accounts/fireworks/models/x"),
     ],
 )
