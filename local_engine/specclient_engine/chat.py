@@ -20,6 +20,8 @@ from specclient_engine.tokenizer import read_json
 
 Message = Mapping[str, Any]
 
+ROLES = ("system", "developer", "user", "assistant", "tool")
+
 
 class ChatTemplate:
     """`chat_template.jinja`, or the template in `tokenizer_config.json`, of a model folder.
@@ -29,7 +31,6 @@ class ChatTemplate:
 
     def __init__(self, folder: Path) -> None:
         config = read_json(folder / "tokenizer_config.json")
-        self._folder = folder
         self._sources = _sources(folder, config)
         self._special = {
             name: _content(value) for name, value in config.items() if name.endswith("_token") and value
@@ -38,33 +39,29 @@ class ChatTemplate:
     def render(self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] | None = None) -> str:
         """The prompt for the assistant's next turn. Raises UnsupportedRequest when the template refuses."""
         if not self._sources:
-            raise UnsupportedRequest(
-                f"the model in {self._folder} has no chat template; use a chat model, or plain completion"
-            )
+            raise UnsupportedRequest("the model has no chat template; use a chat model, or plain completion")
+        _check(messages)
         kind = "tool_use" if tools and "tool_use" in self._sources else "default"
         source = self._sources.get(kind) or next(iter(self._sources.values()))
         if tools and "tools" not in source:
             raise UnsupportedRequest(
-                f"the chat template of {self._folder} has no place for tools: leave them out, "
-                "or use another model"
+                "the model's chat template has no place for tools: leave them out, or use another model"
             )
         try:
             return (
                 _environment()
                 .from_string(source)
                 .render(
-                    messages=[_plain(message) for message in messages],
+                    messages=[_plain(message, source) for message in messages],
                     tools=list(tools) if tools else None,
                     add_generation_prompt=True,
                     **self._special,
                 )
             )
         except SecurityError as error:
-            raise UnsupportedRequest(
-                f"the chat template of {self._folder} tries what the sandbox forbids"
-            ) from error
+            raise UnsupportedRequest("the model's chat template tries what the sandbox forbids") from error
         except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
-            raise UnsupportedRequest(f"the chat template of {self._folder} refuses: {error}") from error
+            raise UnsupportedRequest(f"the model's chat template refuses: {error}") from error
 
 
 def _sources(folder: Path, config: Mapping[str, Any]) -> dict[str, str]:
@@ -81,9 +78,24 @@ def _content(token: Any) -> str:
     return str(token["content"]) if isinstance(token, Mapping) else str(token)
 
 
-def _plain(message: Message) -> dict[str, Any]:
-    """The message as templates expect it: text parts joined, tool arguments as an object."""
+def _check(messages: Sequence[Message]) -> None:
+    """Refuse what most templates leave out without a word, or stumble over."""
+    if not messages:
+        raise UnsupportedRequest("messages is empty: a chat has at least one message, with role and content")
+    for place, message in enumerate(messages):
+        if message.get("role") not in ROLES:
+            said = "is missing" if message.get("role") is None else "is unknown to the embedded engine"
+            raise UnsupportedRequest(f"messages[{place}].role {said}: it is one of {', '.join(ROLES)}")
+
+
+def _plain(message: Message, template: str) -> dict[str, Any]:
+    """The message as templates expect it: text parts joined, tool arguments as an object.
+
+    "developer" is OpenAI's newer name for the system's role, which most templates do not know.
+    """
     plain = dict(message)
+    if plain["role"] == "developer" and "developer" not in template:
+        plain["role"] = "system"
     if isinstance(plain.get("content"), Iterable) and not isinstance(plain["content"], str):
         plain["content"] = "".join(_text_of(part) for part in plain["content"])
     if plain.get("tool_calls"):

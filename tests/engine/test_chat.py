@@ -90,3 +90,38 @@ def test_no_template_is_said(tmp_path: Path) -> None:
 def test_training_marks_and_loop_controls_are_understood(tmp_path: Path) -> None:
     source = "{% for m in messages %}{% generation %}x{% endgeneration %}{% break %}{% endfor %}"
     assert template(tmp_path, source).render([*USER, *USER]) == "x"
+
+
+@pytest.mark.parametrize(
+    ("messages", "said"),
+    [
+        ([], "^messages is empty: a chat has at least one message"),
+        ([*USER, {"content": "x"}], r"^messages\[1\].role is missing: it is one of system, developer, user,"),
+        ([{"role": "usr", "content": "x"}], r"^messages\[0\].role is unknown to the embedded engine: it is"),
+        ([{"role": ["user"], "content": "x"}], r"^messages\[0\].role is unknown"),
+    ],
+)
+def test_messages_that_a_template_would_leave_out_are_refused(
+    tmp_path: Path, messages: list[dict[str, Any]], said: str
+) -> None:
+    with pytest.raises(UnsupportedRequest, match=said):
+        template(tmp_path, SIMPLE).render(messages)
+
+
+def test_a_developer_is_the_system_where_the_template_knows_none(tmp_path: Path) -> None:
+    messages = [{"role": "developer", "content": "be brief"}]
+    assert template(tmp_path, SIMPLE).render(messages) == "<s>[system]be brief[assistant]"
+    knowing = SIMPLE + "{# developer #}"
+    assert template(tmp_path, knowing).render(messages) == "<s>[developer]be brief[assistant]"
+
+
+def test_no_refusal_names_a_path(tmp_path: Path) -> None:
+    for source in (
+        None,
+        "{{ messages[7].content }}",
+        "{{ ().__class__.__bases__ }}",
+        "{{ raise_exception('no') }}",
+    ):
+        with pytest.raises(UnsupportedRequest) as refused:
+            template(tmp_path, source).render(USER)
+        assert str(tmp_path) not in str(refused.value)
