@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict, dataclass, field
 from difflib import unified_diff
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 from specclient.edit.checks import EditWarning
@@ -39,9 +40,13 @@ class FileEdit:
         return self.bytes != self.image.raw
 
     def diff(self, context: int = 3) -> str:
-        """A unified diff that `git apply` and `patch` take, byte order mark included; "" for no change."""
+        """A unified diff that `git apply` and `patch` take, byte order mark included; "" for no change.
+
+        It names the file from the working directory; where the file lies elsewhere, from the root of its
+        git repository, or of the file system (`patch -p1 -d /`).
+        """
         old, new = self.image.raw.decode(self.image.encoding), self.bytes.decode(self.image.encoding)
-        name = PurePath(self.path).as_posix().lstrip("/")
+        name = _patch_name(self.path)
         lines = unified_diff(_by_newline(old), _by_newline(new), f"a/{name}", f"b/{name}", n=context)
         return "".join(
             line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
@@ -82,6 +87,16 @@ class FileEdit:
             except FileError as error:
                 raise WriteFailed(str(error), edit=self) from error
         self.written = True
+
+
+def _patch_name(path: Path) -> str:
+    here = Path.cwd()
+    whole = Path(os.path.abspath(path))
+    for each in (whole, whole.parent.resolve() / whole.name):
+        if each.is_relative_to(here):
+            return each.relative_to(here).as_posix()
+    root = next((folder for folder in whole.parents if (folder / ".git").exists()), whole.anchor)
+    return whole.relative_to(root).as_posix()
 
 
 def _by_newline(text: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
@@ -171,6 +172,36 @@ def test_the_diff_is_one_that_git_applies(
     patch = edit.diff().encode(edit.image.encoding)
     subprocess.run(["git", "apply", "--unsafe-paths", "-"], input=patch, check=True, capture_output=True)
     assert Path("f.txt").read_bytes() == edit.bytes
+
+
+@pytest.mark.parametrize(
+    "called", ["absolute", "through a link", "from below", "from elsewhere", "no repository"]
+)
+def test_git_applies_the_diff_however_the_file_was_called(
+    run_edit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, called: str
+) -> None:
+    root, elsewhere = tmp_path / "repository", tmp_path / "elsewhere"
+    (root / "src").mkdir(parents=True)
+    elsewhere.mkdir()
+    (tmp_path / "link").symlink_to(root)
+    if called != "no repository":
+        subprocess.run(["git", "init", "-q", str(root)], check=True)
+    path = root / "src" / "f.txt"
+    path.write_text("a\n")
+    here, name, apply_in = {
+        "absolute": (root, path, root),
+        "through a link": (root, tmp_path / "link/src/f.txt", root),
+        "from below": (root / "src", Path("../src/f.txt"), root / "src"),
+        "from elsewhere": (elsewhere, path, root),
+        "no repository": (elsewhere, path, Path("/")),
+    }[called]
+    monkeypatch.chdir(here)
+    edit, _ = run_edit("b", name, "x")
+    if called == "no repository" and shutil.which("patch") is None:
+        pytest.skip("patch is not installed")
+    command = ["patch", "-p1"] if called == "no repository" else ["git", "apply", "-"]
+    subprocess.run(command, cwd=apply_in, input=edit.diff().encode(), check=True, capture_output=True)
+    assert path.read_text() == "b\n"
 
 
 def test_no_repr_holds_content(run_edit: Any, path: Path) -> None:
