@@ -1,6 +1,6 @@
 """Make the pictures of docs/tracing.md from real calls, and that of docs/bench.md from a report.
 
-    pip install 'specclient[all]' playwright && apt-get install chromium
+    pip install '.[all]' playwright && apt-get install chromium
     python docs/screenshots.py --model qwen2.5-coder-0.5b --phoenix PATH/phoenix --mlflow PATH/mlflow
 
 A file's edit runs on the embedded engine twice: first to load it, then traced, so that the picture shows a

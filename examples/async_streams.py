@@ -49,8 +49,10 @@ async def main() -> None:
     for text, report in answers:
         print(text)
         if report is not None and report.timing.total is not None:
+            loading, total = report.timing.client.load or 0.0, report.timing.total.seconds
+            waited = f", after {loading:.2f} s of loading the engine" if loading else ""
             accepted = report.prediction.accepted_tokens
-            print(f"-- {report.timing.total.seconds:.2f} s, {accepted} predicted tokens accepted\n")
+            print(f"-- {total - loading:.2f} s{waited}, {accepted} predicted tokens accepted\n")
 
 
 if __name__ == "__main__":

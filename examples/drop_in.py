@@ -1,6 +1,6 @@
 """The official SDK with its own types and errors, and `specclient.wrap` around the client.
 
-pip install openai
+pip install '.[local]' openai                                  in a checkout
 python examples/drop_in.py                                     the embedded engine, in this process
 python examples/drop_in.py --base-url URL --model MODEL        any server, its key in OPENAI_API_KEY
 """
@@ -10,9 +10,12 @@ from __future__ import annotations
 import argparse
 import os
 
-import openai
-
 import specclient
+
+try:
+    import openai
+except ModuleNotFoundError:
+    raise SystemExit("this example needs the official SDK: pip install openai") from None
 
 KNOWN = "def greet(name):\n    return f'Hello, {name}!'\n"
 

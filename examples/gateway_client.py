@@ -1,6 +1,6 @@
 """The server and an unmodified client of it: what an editor or a program in another language sees.
 
-pip install 'specclient[local,serve]' openai
+pip install '.[local,serve]' openai            in a checkout
 python examples/gateway_client.py
 
 The server runs in a thread here; usually it is `specclient serve` in a terminal of its own.
@@ -12,9 +12,14 @@ import argparse
 import queue
 import threading
 
-import openai
+try:
+    import openai
 
-from specclient.gateway.run import make_server
+    from specclient.gateway.run import make_server
+except ModuleNotFoundError as missing:
+    raise SystemExit(
+        f"this example needs {missing.name}: in a checkout, pip install '.[local,serve]' openai"
+    ) from None
 
 FILE = "[server]\nhost = 127.0.0.1\nport = 8080\n\n[log]\nlevel = info\nfile = /var/log/app.log\n"
 

@@ -1,6 +1,6 @@
 """Send a call's trace to any OTLP collector (Jaeger, Tempo, the OpenTelemetry Collector, …).
 
-    pip install 'specclient[local,otel]'
+    pip install '.[local,otel]'             # in a checkout
     python examples/tracing_collector.py --endpoint http://127.0.0.1:4318
 
 Over gRPC, with the exporter package for it:
@@ -16,14 +16,21 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from opentelemetry import metrics, trace
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
-from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from _backend import must_answer
 
 import specclient
+
+try:
+    from opentelemetry import metrics, trace
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+except ModuleNotFoundError as missing:
+    raise SystemExit(
+        f"this example needs {missing.name}: in a checkout, pip install '.[local,otel]'"
+    ) from None
 
 KNOWN = "def total(prices):\n    return sum(price for price in prices)\n"
 
@@ -31,8 +38,13 @@ KNOWN = "def total(prices):\n    return sum(price for price in prices)\n"
 def exporters(endpoint: str, *, grpc: bool) -> tuple[Any, Any]:
     """Of spans and of metrics. Over HTTP the address has a path, over gRPC it has none."""
     if grpc:
-        from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter as GrpcMetrics
-        from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcSpans
+        try:
+            from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import (
+                OTLPMetricExporter as GrpcMetrics,
+            )
+            from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcSpans
+        except ModuleNotFoundError:
+            raise SystemExit("--grpc needs: pip install opentelemetry-exporter-otlp-proto-grpc") from None
 
         return GrpcSpans(endpoint), GrpcMetrics(endpoint)
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter as HttpMetrics
@@ -47,6 +59,7 @@ def main() -> None:
     parser.add_argument("--grpc", action="store_true", help="OTLP over gRPC instead of HTTP")
     parser.add_argument("--target", help="a target of your configuration (default: the embedded engine)")
     arguments = parser.parse_args()
+    must_answer(arguments.endpoint)
 
     spans, figures = exporters(arguments.endpoint, grpc=arguments.grpc)
     resource = Resource.create({"service.name": "specclient-example"})

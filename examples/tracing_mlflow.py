@@ -2,7 +2,7 @@
 
     pip install mlflow                                                       # in an environment of its own
     mlflow server --host 127.0.0.1 --port 5000 --backend-store-uri sqlite:///mlflow.db
-    pip install 'specclient[local,otel]'
+    pip install '.[local,otel]'             # in a checkout
     python examples/tracing_mlflow.py
 
 MLflow takes OTLP over HTTP; a header says which experiment the traces belong to. Its trace view has a
@@ -13,11 +13,18 @@ from __future__ import annotations
 
 import argparse
 
-from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from _backend import must_answer
 
 import specclient
+
+try:
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+except ModuleNotFoundError as missing:
+    raise SystemExit(
+        f"this example needs {missing.name}: in a checkout, pip install '.[local,otel]'"
+    ) from None
 
 KNOWN = "def total(prices):\n    return sum(price for price in prices)\n"
 
@@ -28,6 +35,7 @@ def main() -> None:
     parser.add_argument("--experiment", default="0", help="id of the experiment")
     parser.add_argument("--target", help="a target of your configuration (default: the embedded engine)")
     arguments = parser.parse_args()
+    must_answer(arguments.mlflow)
 
     exporter = OTLPSpanExporter(
         f"{arguments.mlflow}/v1/traces", headers={"x-mlflow-experiment-id": arguments.experiment}

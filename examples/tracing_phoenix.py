@@ -1,7 +1,7 @@
 """See a call's queue, prefill and decode in Arize Phoenix.
 
     pip install arize-phoenix && PHOENIX_HOST=127.0.0.1 phoenix serve        # in an environment of its own
-    pip install 'specclient[local,otel]'
+    pip install '.[local,otel]'             # in a checkout
     python examples/tracing_phoenix.py
 
 Phoenix reads the GenAI attributes as they are: model, token counts and the kind of the call's span. The
@@ -12,12 +12,19 @@ from __future__ import annotations
 
 import argparse
 
-from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from _backend import must_answer
 
 import specclient
+
+try:
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+except ModuleNotFoundError as missing:
+    raise SystemExit(
+        f"this example needs {missing.name}: in a checkout, pip install '.[local,otel]'"
+    ) from None
 
 KNOWN = "def total(prices):\n    return sum(price for price in prices)\n"
 
@@ -28,6 +35,7 @@ def main() -> None:
     parser.add_argument("--project", default="specclient")
     parser.add_argument("--target", help="a target of your configuration (default: the embedded engine)")
     arguments = parser.parse_args()
+    must_answer(arguments.phoenix)
 
     provider = TracerProvider(resource=Resource.create({"openinference.project.name": arguments.project}))
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(f"{arguments.phoenix}/v1/traces")))

@@ -1,6 +1,6 @@
 """Predictions through SDKs that have no such parameter, streamed, with the report at the end.
 
-pip install 'specclient[local]' groq          (or cerebras-cloud-sdk, fireworks-ai, together, mistralai)
+pip install '.[local]' groq                    in a checkout; or cerebras-cloud-sdk, fireworks-ai, …
 python examples/wrap_sdks.py --sdk groq                        the embedded engine, no key
 python examples/wrap_sdks.py --sdk groq --base-url https://api.groq.com --model llama-3.1-8b-instant
 """
@@ -8,6 +8,7 @@ python examples/wrap_sdks.py --sdk groq --base-url https://api.groq.com --model 
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -32,8 +33,6 @@ def make(sdk: str, base_url: str) -> Any:
         "together": ("together", "Together"),
     }[sdk]
     options = {"warm_tcp_connection": False} if sdk == "cerebras" else {}
-    import importlib
-
     return getattr(importlib.import_module(module), name)(api_key=key, base_url=base_url, **options)
 
 
@@ -53,7 +52,11 @@ def main() -> None:
     parser.add_argument("--model", default="qwen2.5-coder-0.5b")
     options = parser.parse_args()
 
-    client = specclient.wrap(make(options.sdk, options.base_url))
+    try:
+        sdk = make(options.sdk, options.base_url)
+    except ModuleNotFoundError as missing:
+        raise SystemExit(f"{options.sdk} is not installed: there is no {missing.name}") from None
+    client = specclient.wrap(sdk)
     with specclient.predicting(KNOWN):
         for chunk in chunks(client, options.sdk, options.model):
             for choice in chunk.choices or ():
