@@ -24,12 +24,12 @@ from specclient.economics.workload import checked
 from specclient.errors import ConfigError, SpecclientError
 from specclient.gateway.answers import Problem, json_response, problem_of, with_report
 from specclient.gateway.guard import too_large
-from specclient.gateway.infer import INFERRED, inferred_prediction
+from specclient.gateway.infer import inferred_prediction
 from specclient.gateway.metrics import Counted, Metrics
 from specclient.gateway.reply import DONE, Reply
 from specclient.gateway.settings import ServeSettings
 from specclient.gateway.targets import Targets, Unknown
-from specclient.report import Report
+from specclient.report import Reason, Report
 
 WORKLOAD_HEADER = "x-specclient-workload"
 """The kind of call, from clients that have no other way to say it; it goes no further."""
@@ -141,16 +141,16 @@ class Completions:
             raise Refused(unknown.problem) from None
         if served.model is not None:
             request["model"] = served.model
-        prediction = None
+        prediction, guess = None, None
         if served.target.infer_prediction and request.get("prediction") is None:
-            prediction = inferred_prediction(request)
+            prediction, guess = inferred_prediction(request)
         options = replace(
             served.client.defaults,
             adapter="gateway",
             idempotency_key=headers.get("idempotency-key"),
             workload=_workload(headers),
         )
-        return _GatewayFlow(
+        flow = _GatewayFlow(
             request,
             served.client.destinations,
             prediction=prediction,
@@ -158,6 +158,8 @@ class Completions:
             options=options,
             tracing_options=self._tracing,
         )
+        flow.guess = guess
+        return flow
 
 
 _NOT_LOADED = Problem(
@@ -179,13 +181,16 @@ def _workload(headers: Mapping[str, str]) -> str | None:
 class _GatewayFlow(Flow):
     """A flow that knows whether its prediction was inferred here."""
 
+    guess: Reason | None = None
+    """Why one was inferred or none; None where it was not tried."""
+
     def told(self, report: Report | None) -> Report | None:
         """The report, with the guess owned up to."""
-        if report is None or self.prediction is None:
+        if report is None or self.guess is None:
             return report
         known = report.prediction
         return report.model_copy(
-            update={"prediction": known.model_copy(update={"reasons": (INFERRED, *known.reasons)})}
+            update={"prediction": known.model_copy(update={"reasons": (self.guess, *known.reasons)})}
         )
 
 

@@ -30,17 +30,26 @@ INFERRED = Reason(
 )
 
 
-def inferred_prediction(request: Mapping[str, Any]) -> Prediction | None:
-    """The quoted text that the answer probably repeats; None where nothing is quoted."""
-    messages = request.get("messages")
+def inferred_prediction(request: Mapping[str, Any]) -> tuple[Prediction | None, Reason]:
+    """The quoted text that the answer probably repeats, or None, and the reason for either."""
+    longest = max(_quoted(request.get("messages")), key=len, default="")
+    if len(longest) >= SHORTEST:
+        return Prediction(longest), INFERRED
+    found = f"the largest has {len(longest)}" if longest else "there is none"
+    return None, Reason(
+        code="not_inferred",
+        text=f"The client sent no prediction, and a quoted block of its last {MESSAGES} messages is taken for "
+        f"one from {SHORTEST} characters on: {found} (infer_prediction).",
+    )
+
+
+def _quoted(messages: Any) -> list[str]:
     if not isinstance(messages, list):
-        return None
+        return []
     users = [
         message for message in messages if isinstance(message, Mapping) and message.get("role") == "user"
     ]
-    blocks = [block for message in users[-MESSAGES:] for block in _blocks(_text(message.get("content")))]
-    longest = max(blocks, key=len, default="")
-    return Prediction(longest) if len(longest) >= SHORTEST else None
+    return [block for message in users[-MESSAGES:] for block in _blocks(_text(message.get("content")))]
 
 
 def _blocks(text: str) -> list[str]:
