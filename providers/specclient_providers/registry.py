@@ -60,7 +60,10 @@ def get(name: str) -> Endpoint:
 
 def _not_known(name: str) -> str:
     names = provider_names()
-    close = difflib.get_close_matches(name.lower().replace("-", "_"), names, n=3, cutoff=0.5)
+    asked = name.lower().replace("-", "_")
+    close = difflib.get_close_matches(asked, names, n=3, cutoff=0.5)
+    # Beside a name that is nearly the same, those that only share letters with it are noise.
+    close = difflib.get_close_matches(asked, close, n=3, cutoff=0.8) or close
     close += [known for known in names if known in name.lower() and known not in close]
     hint = f"Did you mean {' or '.join(close)}?" if close else f"Known are {', '.join(names)}."
     return (

@@ -18,14 +18,17 @@ if TYPE_CHECKING:
 _NAMING_VARIABLES = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "SPECCLIENT_PROVIDER", "SPECCLIENT_BASE_URL")
 
 
-def read_config(path: Path | None) -> Config:
-    """The configuration; what is doubtful in it is told on stderr."""
+def read_config(path: Path | None, *, variables: bool = True) -> Config:
+    """The configuration; what is doubtful in it is told on stderr. `variables`: misspelt ones too."""
     import warnings
 
     from specclient.config import load_config
+    from specclient.config.files import VariableWarning
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        if not variables:
+            warnings.simplefilter("ignore", VariableWarning)
         config = load_config(path)
     for warning in caught:
         note(f"warning: {warning.message}")

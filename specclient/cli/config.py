@@ -36,7 +36,7 @@ def show(
     found = {target: resolve_target(target, config=loaded)} if target else used.targets
     shown = {name: each.shown() for name, each in found.items()}
     named = [name for name in shown if name in loaded.targets]
-    doubts = [f"{name}: {said}" for name in named if (said := of_target(loaded, name, keys=False))]
+    doubts = [f"{name}: {said}" for name in named for said in of_target(loaded, name, keys=False)]
     for doubt in (*doubts, *(() if target else of_config(loaded).values())):
         note(f"warning: {doubt}")
     if as_json:
@@ -56,8 +56,9 @@ def check(path: options.ConfigPath = None, as_json: options.Json = False) -> Non
     from specclient.cli.clients import read_config
     from specclient.cli.config_check import of_config, of_target, of_variables
 
-    loaded = read_config(path)
-    problems = {name: said for name in sorted(loaded.targets) if (said := of_target(loaded, name))}
+    loaded = read_config(path, variables=False)
+    found = {name: of_target(loaded, name) for name in sorted(loaded.targets)}
+    problems = {name: " ".join(said) for name, said in found.items() if said}
     wrong_targets = len(problems)
     misspelt, strange = of_variables(loaded)
     others = of_config(loaded) | misspelt
@@ -67,8 +68,8 @@ def check(path: options.ConfigPath = None, as_json: options.Json = False) -> Non
     if as_json:
         write_json({"path": loaded.path, "ok": not problems, "problems": problems})
     else:
-        for name in sorted(loaded.targets):
-            print(f"{name}: {problems.get(name, 'ok')}")
+        for name, said_of_it in found.items():
+            print("\n".join(f"{name}: {said}" for said in said_of_it or ("ok",)))
         if not loaded.targets:
             print("no targets")
         for name, said in others.items():

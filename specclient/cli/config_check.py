@@ -3,29 +3,80 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 from pydantic import SecretStr
 
-from specclient.config import Config, resolve_target
+from specclient.config import Config, Target, resolve_target
 from specclient.config.variables import sentence, unread
 from specclient.core.destination import Destination
 from specclient.errors import ConfigError
+from specclient_providers import UnknownProvider, resolve
+from specclient_providers.signs import UNNAMED
 
 
-def of_target(config: Config, name: str, *, keys: bool = True) -> str | None:
-    """What would stop a call to the target, or None. Without `keys` no key is looked for."""
-    try:
-        target = resolve_target(name, config=config)
-        if not keys:
-            target = replace(target, api_key=SecretStr("-"))  # comes before all other sources
-        Destination(target, replace(config, env=config.env or os.environ), transport=None)
-        for other in target.fallback:
+def of_target(config: Config, name: str, *, keys: bool = True) -> tuple[str, ...]:
+    """Everything that would stop a call to the target. Without `keys` no key is looked for."""
+    found: list[str] = []
+    target = _resolved(config, name, found)
+    if target is None:
+        return tuple(found)
+    if not keys:
+        target = replace(target, **_KEY)
+    for mended in _mended(target):
+        try:
+            Destination(mended, replace(config, env=config.env or os.environ), transport=None)
+        except ConfigError as error:
+            found.append(str(error))
+        else:
+            break
+    for other in target.fallback:
+        try:
             resolve_target(other, config=config)
+        except ConfigError as error:
+            found.append(str(error))
+    return tuple(dict.fromkeys(found))
+
+
+_KEY: dict[str, Any] = {"api_key": SecretStr("-")}  # comes before all other sources
+_ADDRESS = "http://localhost"
+
+
+def _resolved(config: Config, name: str, found: list[str]) -> Target | None:
+    """The target, without those of its fields that are wrong; what is wrong with them goes to `found`."""
+    table = dict(config.targets[name])
+    for field in list(table):
+        try:
+            resolve_target(name, config=_with(config, name, {"provider": "local", field: table[field]}))
+        except ConfigError as error:
+            found.append(str(error))
+            del table[field]
+    try:
+        return resolve_target(name, config=_with(config, name, table))
     except ConfigError as error:
-        return str(error)
+        found.append(str(error))
     return None
+
+
+def _with(config: Config, name: str, table: dict[str, Any]) -> Config:
+    origins = {f"{name}.provider": "default", **config.origins}
+    return replace(config, targets={**config.targets, name: table}, origins=origins)
+
+
+def _mended(target: Target) -> Iterator[Target]:
+    """The target, then with one thing more put right at each step, so that the next fault shows."""
+    yield target
+    try:
+        resolve(target.provider)
+    except UnknownProvider:
+        target = replace(target, provider=UNNAMED, base_url=target.base_url or _ADDRESS)
+        yield target
+    steps: tuple[dict[str, Any], ...] = ({"overrides": {}}, _KEY, {"base_url": _ADDRESS})
+    for step in steps:
+        target = replace(target, **step)
+        yield target
 
 
 def of_config(config: Config) -> dict[str, str]:
@@ -37,11 +88,27 @@ def of_config(config: Config) -> dict[str, str]:
         except ConfigError as error:
             found["default"] = str(error)
     for section, read in (("tracing", _tracing), ("serve", _serve)):
-        try:
-            read(config)
-        except ConfigError as error:
-            found[section] = str(error)
+        if said := _of_section(config, section, read):
+            found[section] = " ".join(said)
     return found
+
+
+def _of_section(config: Config, section: str, read: Callable[[Config], Any]) -> list[str]:
+    """What is wrong with a section: with each key alone, or else with all of them together."""
+    table = config.settings.get(section, {})
+    single = [{section: {key: value}} for key, value in table.items()]
+    said = [_said(read, replace(config, settings=settings)) for settings in single]
+    wrong = [text for key, text in zip(table, said, strict=True) if text and f"{section}.{key}" in text]
+    whole = _said(read, config)
+    return wrong or ([whole] if whole else [])
+
+
+def _said(read: Callable[[Config], Any], config: Config) -> str:
+    try:
+        read(config)
+    except ConfigError as error:
+        return str(error)
+    return ""
 
 
 def of_variables(config: Config) -> tuple[dict[str, str], list[str]]:

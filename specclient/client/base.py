@@ -243,7 +243,7 @@ def tracing_of(config: Config) -> TracingOptions:
     known = [f.name for f in dataclasses.fields(TracingOptions) if not f.name.endswith("_provider")]
     for key, value in section.items():
         if key not in known:
-            raise ConfigError(f"{config.path}: {unknown('key', key, known, 'tracing.')}.")
+            raise ConfigError(f"{config.path}: {unknown('key', key, known, 'tracing.')}")
         if (said := what_is_wrong(key, value)) is not None:
             raise ConfigError(f"{config.path}: tracing.{key}: {said}.")
     return TracingOptions(**section)

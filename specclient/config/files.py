@@ -24,6 +24,10 @@ class ConfigWarning(UserWarning):
     """The configuration works, but not in a way that anyone should want."""
 
 
+class VariableWarning(ConfigWarning):
+    """A variable of the environment that looks like one of ours is read by nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Config:
     """What the file and the environment say, before a target is picked.
@@ -62,7 +66,7 @@ def load_config(
     if chosen:
         profiles = tables.get("profiles", {})
         if chosen not in profiles:
-            raise ConfigError(f"{found or 'configuration'}: {unknown('profile', chosen, profiles)}.")
+            raise ConfigError(f"{found or 'configuration'}: {unknown('profile', chosen, profiles)}")
         _known(profiles[chosen], _TOP, str(found), f"profiles.{chosen}.")
         layers.append((f"{found}, profile {chosen}", profiles[chosen]))
     targets: dict[str, dict[str, Any]] = {}
@@ -79,7 +83,7 @@ def load_config(
     settings = _sections(layers)
     for name, meant in unread(env, targets, settings).items():
         if meant:  # what is like no name of ours may be the application's own
-            warnings.warn(sentence(name, meant), ConfigWarning, stacklevel=2)
+            warnings.warn(sentence(name, meant), VariableWarning, stacklevel=2)
     return Config(
         path=found,
         default=default,
@@ -168,23 +172,25 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _known(table: Mapping[str, Any], names: tuple[str, ...], origin: str, prefix: str) -> None:
-    for key in table:
-        if key not in names:
-            raise ConfigError(f"{origin}: {unknown('key', key, names, prefix)}.")
+    said = [unknown("key", key, names, prefix) for key in table if key not in names]
+    if said:
+        raise ConfigError(f"{origin}: {' And '.join(said)}")
 
 
-def unknown(kind: str, name: str, known: Any, prefix: str = "") -> str:
-    """The clause that says that a name is not known, with those that are close."""
+def unknown(kind: str, name: str, known: Any, prefix: str = "", origin: str = "") -> str:
+    """The sentence that says that a name is not known, with those that are close; `origin` gave the name."""
     close = difflib.get_close_matches(name, list(known), n=2)
-    hint = f"did you mean {' or '.join(close)}?" if close else f"known are {', '.join(known) or 'none'}"
-    return f"there is no {kind} {prefix}{name}; {hint}"
+    given = f" ({origin})" if origin else ""
+    if close:
+        return f"there is no {kind} {prefix}{name}; did you mean {' or '.join(close)}{given}?"
+    return f"there is no {kind} {prefix}{name}; known are {', '.join(known) or 'none'}{given}."
 
 
 def unknown_target(config: Config, name: str, origin: str) -> ConfigError:
     """The error for a target that is not in the configuration."""
     if config.path is None:
         return ConfigError(f"No configuration file was found, so there is no target {name} ({origin}).")
-    return ConfigError(f"{config.path}: {unknown('target', name, config.targets)} ({origin}).")
+    return ConfigError(f"{config.path}: {unknown('target', name, config.targets, origin=origin)}")
 
 
 def _warn_if_tracked(path: Path) -> None:

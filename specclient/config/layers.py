@@ -42,7 +42,7 @@ def resolve_target(
     arguments = {name: value for name, value in arguments.items() if value is not None}
     for field in arguments:
         if field not in FIELDS:
-            raise ConfigError(f"argument: {unknown('target field', field, FIELDS)}.")
+            raise ConfigError(f"argument: {unknown('target field', field, FIELDS)}")
     if isinstance(target, Target):
         return _overlay(target, arguments)
     on_the_spot = target is None and ("provider" in arguments or "base_url" in arguments)
@@ -172,9 +172,11 @@ def _invalid(error: ValidationError, merged: Mapping[str, tuple[Any, str]]) -> C
     field = str(first["loc"][0])
     inner = ".".join(str(part) for part in first["loc"][1:] if isinstance(part, str) and part.isidentifier())
     origin = merged.get(field, (None, "configuration"))[1]
-    where = f"{field}.{inner}" if inner else field
     message = first["msg"].removeprefix("Value error, ")
-    return ConfigError(f"{origin}: {where}: {message[:1].lower() + message[1:].rstrip('.')}.")
+    said = f"{message[:1].lower() + message[1:].rstrip('.')}."
+    if origin.endswith(f".{field}"):  # the file's origins name the key
+        return ConfigError(f"{origin}{f'.{inner}' if inner else ''}: {said}")
+    return ConfigError(f"{origin}: {f'{field}.{inner}' if inner else field}: {said}")
 
 
 def _overlay(target: Target, arguments: dict[str, Any]) -> Target:

@@ -116,7 +116,9 @@ class Destination:
                     origin=target.origins.get("overrides"),
                 )
             except UnknownProvider as error:
-                raise ConfigError(f"{target.origins.get('provider', 'argument')}: {error}") from None
+                origin = target.origins.get("provider", "argument")
+                # What the caller wrote needs no place: the sentence names it.
+                raise ConfigError(str(error) if origin == "argument" else f"{origin}: {error}") from None
             except OverrideError as error:
                 raise ConfigError(str(error)) from None
         return known[place]

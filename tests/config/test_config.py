@@ -129,8 +129,8 @@ def test_a_file_by_name(write: Write, here: Path) -> None:
     [
         ("defualt = 'x'", "there is no key defualt; did you mean default?"),
         ("[targets.p]\nprovidor = 'x'", "no key targets.p.providor; did you mean provider"),
-        ("[targets.p]\nprovider = 5", r"targets.p.provider: provider: input should be a valid string"),
-        ("[targets.p]\nprovider = 'local'\ndtype = 'fp4'", "targets.p.dtype: dtype: input should be 'auto'"),
+        ("[targets.p]\nprovider = 5", r"targets.p.provider: input should be a valid string"),
+        ("[targets.p]\nprovider = 'local'\ndtype = 'fp4'", "targets.p.dtype: input should be 'auto'"),
         ("[targets.p]\nprovider = 'local'\nmax_retries = -1", "greater than or equal to 0"),
         ("[targets.p]\nprovider = 'local'\ntimeout = {conect = 1}", "timeout"),
         ("[targets.p]\nprovider = 'local'\ntimeout = inf", "less than or equal to 1000000000"),
@@ -140,7 +140,7 @@ def test_a_file_by_name(write: Write, here: Path) -> None:
         ("[targets]\np = 5", r"write \[targets.p\]"),
         ("default = 5\n[targets.p]\nprovider = 'local'", "default is the name of a target, not int"),
         ("[targets.p", "is not valid TOML"),
-        ("[targets.p]\nprovider = 'local'\nmodel = ' '", "targets.p.model: model: is empty; leave it out"),
+        ("[targets.p]\nprovider = 'local'\nmodel = ' '", "targets.p.model: is empty; leave it out"),
         ("[targets.p]\nprovider = 'local'\ndevice = 'quantum'", "a device is auto, cpu, cuda"),
         ("[targets.p]\nprovider = 'openai'\nprices = {inputs = 1}", "no price for 'inputs'; known are input"),
         ("[targets.p]\nprovider = 'openai'\nprices = {input = -1}", "input: a price per million tokens is 0"),
@@ -377,3 +377,8 @@ def test_other_sections_are_kept_for_their_rooms(write: Write) -> None:
     write('[tracing]\nphases = "all"\n[serve]\nport = 1\n[profiles.ci.serve]\nport = 2\n')
     assert load_config(env={}).settings == {"tracing": {"phases": "all"}, "serve": {"port": 1}}
     assert load_config(env={}, profile="ci").settings["serve"] == {"port": 2}
+
+
+def test_a_target_and_a_provider_exclude_each_other() -> None:
+    with pytest.raises(ConfigError, match="^Name target 'prod' or provider 'openai', not both"):
+        resolved("prod", provider="openai")

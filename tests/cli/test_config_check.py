@@ -1,0 +1,68 @@
+"""`config check` tells every fault in one run, and each of them once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SEVEN = """
+default = "prd"
+[targets.prod]
+provider = "opnai"
+base_url = "example.com/v1"
+fallback = ["spare", "sparr", "other"]
+on_unsupported = "sometimes"
+max_retries = -1
+[targets.spare]
+provider = "cerebras"
+model = "gpt-oss-120b"
+overrides = { predicton = true }
+[tracing]
+phases = "sometimes"
+telemetry = "of"
+[serve]
+port = 99999
+max_requests = 0
+"""
+
+
+def test_all_faults_are_told_in_one_run(cli: Any, tmp_path: Path) -> None:
+    (tmp_path / "specclient.toml").write_text(SEVEN)
+    outcome = cli("config", "check")
+    assert outcome.code == 2
+    said = (
+        "default: ", "no target prd; did you mean prod (default target)?",
+        "No provider is called 'opnai'. Did you mean openai?", "base_url 'example.com/v1'",
+        "no target sparr; did you mean spare (argument target)?", "no target other",
+        "targets.prod.on_unsupported: input should be", "targets.prod.max_retries: input should be",
+        "did you mean 'prediction'", "No API key",
+        "tracing.phases", "tracing.telemetry", "serve.port", "serve.max_requests",
+    )  # fmt: skip
+    assert {text: outcome.out.count(text) for text in said} == dict.fromkeys(said, 1)
+    assert "?." not in outcome.out
+    assert "on_unsupported: on_unsupported" not in outcome.out
+    problems = json.loads(cli("config", "check", "--json").out)["problems"]
+    assert sorted(problems) == ["default", "prod", "serve", "spare", "tracing"]
+
+
+def test_all_unknown_keys_of_a_table_are_told_at_once(cli: Any, tmp_path: Path) -> None:
+    (tmp_path / "specclient.toml").write_text('[targets.p]\nprovidor = "x"\nmodle = "y"\n')
+    err = cli("config", "check").err
+    assert "did you mean provider? And there is no key targets.p.modle; did you mean model?\n" in err
+
+
+def test_a_misspelt_variable_is_told_once(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPECCLIENT_MODLE", "x")
+    outcome = cli("config", "check")
+    assert (outcome.out + outcome.err).count("did you mean SPECCLIENT_MODEL?") == 1
+    assert "did you mean SPECCLIENT_MODEL?" in cli("config", "show").err
+
+
+def test_a_name_from_the_command_line_is_told_without_a_place(cli: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("x\n")
+    outcome = cli("edit", "a.txt", "-i", "x", "-p", "opnai", "-m", "m")
+    assert outcome.code == 2
+    assert outcome.err.startswith("error: No provider is called 'opnai'. Did you mean openai? ")
