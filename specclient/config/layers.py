@@ -34,7 +34,8 @@ def resolve_target(
     `provider` or `base_url` describe one on the spot; else it is the configuration's default; else the
     OpenAI variables of the environment. A target called `local` is the embedded engine where the
     configuration has none of that name. An argument that is None is taken as not given.
-    Raises ConfigError in one sentence that names the layer and the key.
+    Raises ConfigError in one sentence that names the layer and the key, and for a target's name beside a
+    provider.
     """
     config = config or load_config(env=env)
     env = config.env or os.environ if env is None else env
@@ -45,6 +46,8 @@ def resolve_target(
             raise ConfigError(f"argument: {unknown('target field', field, FIELDS)}")
     if isinstance(target, Target):
         return _overlay(target, arguments)
+    if target is not None and provider is not None:
+        raise ConfigError(f"Name target {target!r} or provider {provider!r}, not both: a target has its own.")
     on_the_spot = target is None and ("provider" in arguments or "base_url" in arguments)
     name: str | None = target or (None if on_the_spot else config.default)
     layers: list[dict[str, tuple[Any, str]]] = [{k: (v, "argument") for k, v in arguments.items()}]

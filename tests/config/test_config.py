@@ -380,5 +380,5 @@ def test_other_sections_are_kept_for_their_rooms(write: Write) -> None:
 
 
 def test_a_target_and_a_provider_exclude_each_other() -> None:
-    with pytest.raises(ConfigError, match="^Name target 'prod' or provider 'openai', not both"):
+    with pytest.raises(ConfigError, match=r"^Name target 'prod' or provider 'openai', not both"):
         resolved("prod", provider="openai")
