@@ -48,9 +48,12 @@ def probe(
         note(f"error: nothing answers at {root} ({questions.fault or 'no connection'}).")
         raise typer.Exit(EXIT_FAILED)
     if as_json:
-        write_json({"url": root, **asdict(found)})
+        write_json({"url": root, **asdict(found), "refused": questions.refused})
     else:
         stdout().print(_table(root, found))
+    if questions.refused is not None:
+        given = "another key" if api_key_env else "its key, by --api-key-env NAME"
+        note(f"{root} answers {questions.refused} to what is not public: give {given}, to see more.")
 
 
 def _root(url: str) -> str:
@@ -80,6 +83,8 @@ class _Questions:
         self.client = client
         self.answered = False
         self.fault = ""
+        self.refused: int | None = None
+        """The status by which the server asked for a key, or for another one."""
 
     def __call__(self, method: str, path: str) -> tuple[int, Mapping[str, str], Any] | None:
         import httpx
@@ -90,6 +95,8 @@ class _Questions:
             self.fault = type(error).__name__
             return None
         self.answered = True
+        if response.status_code in (401, 403):
+            self.refused = response.status_code
         try:
             body = response.json()
         except ValueError:

@@ -20,6 +20,10 @@ from specclient.gateway.settings import ServeSettings, is_loopback
 OPEN_PATHS = frozenset({"/healthz"})
 UNCOUNTED_PATHS = OPEN_PATHS | {"/metrics"}
 """Answered however busy the server is: that is when somebody looks."""
+_AS_KEY = (
+    "send the one that it was started with as the API key (Authorization: Bearer …; specclient's clients "
+    "take it from SPECCLIENT_API_KEY)."
+)
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
@@ -75,13 +79,8 @@ class Guard:
             return Problem(403, "Web pages may not call this server; add theirs to serve.allowed_origins.")
         if scope["path"] in OPEN_PATHS or scope["method"] == "OPTIONS":
             return None
-        if self._token is not None and not self._knows(headers.get(b"authorization", b"")):
-            return Problem(
-                401,
-                "This server asks for its own token as the API key (Authorization: Bearer …).",
-                kind="authentication_error",
-                code="invalid_api_key",
-            )
+        if self._token is not None and (said := self._unknown(headers.get(b"authorization", b""))):
+            return Problem(401, said, kind="authentication_error", code="invalid_api_key")
         if scope["method"] == "POST" and not _is_json(headers.get(b"content-type", b"")):
             return Problem(415, "Requests to this server are JSON: send content-type: application/json.")
         length = headers.get(b"content-length", b"")
@@ -89,10 +88,15 @@ class Guard:
             return too_large(self._settings)
         return None
 
-    def _knows(self, authorization: bytes) -> bool:
+    def _unknown(self, authorization: bytes) -> str | None:
+        """What is wrong with a request's token; None where it is ours."""
         assert self._token is not None
         kind, _, given = authorization.partition(b" ")
-        return kind.lower() == b"bearer" and hmac.compare_digest(given.strip(), self._token)
+        if kind.lower() != b"bearer" or not given.strip():
+            return f"This specclient server asks for its token, and none came: {_AS_KEY}"
+        if not hmac.compare_digest(given.strip(), self._token):
+            return f"The token that came is not this specclient server's: {_AS_KEY}"
+        return None
 
 
 def too_large(settings: ServeSettings) -> Problem:

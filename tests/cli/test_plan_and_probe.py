@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from specclient.cli.reference import page
-from tests.server import Answer, Request, ScriptedServer, reply
+from tests.server import Answer, Request, ScriptedServer, error, reply
 
 NUMBERS = "parameters=7.6e9,layers=28,kv_heads=4,head_dim=128"
 
@@ -96,3 +96,16 @@ def test_probe_of_a_silent_proxy_is_unknown_and_of_nothing_exits_1(cli: Any, ser
 def test_the_reference_is_what_the_commands_say() -> None:
     kept = Path(__file__).parents[2] / "docs" / "cli.md"
     assert kept.read_text() == page(), "write it anew: python -m specclient.cli.reference > docs/cli.md"
+
+
+def test_probe_says_that_a_key_is_asked_for(
+    cli: Any, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.respond = lambda _: error(401, "who are you?")
+    assert "give its key, by --api-key-env NAME" in cli("probe", server.url).err
+    assert json.loads(cli("probe", server.url, "--json").out)["refused"] == 401
+    monkeypatch.setenv("PROBE_KEY", "sk-wrong")
+    outcome = cli("probe", server.url, "--api-key-env", "PROBE_KEY")
+    assert "answers 401" in outcome.err
+    assert "give another key" in outcome.err
+    assert "sk-wrong" not in outcome.err + outcome.out

@@ -94,6 +94,9 @@ def test_a_token_is_asked_for(config: Config, upstream: ScriptedServer) -> None:
         answer = ask(config, settings=settings, headers=given)
         assert answer.status_code == 401
         assert "sesame" not in answer.text
+        assert "SPECCLIENT_API_KEY" in answer.text
+        wrong = given.get("authorization") == "Bearer wrong"
+        assert ("is not this specclient server's" if wrong else "none came") in answer.text
     assert ask(config, "/v1/models", settings=settings, method="GET").status_code == 401
     assert ask(config, "/healthz", settings=settings, method="GET").json()["status"] == "ok"
     assert len(upstream.requests) == 1
