@@ -53,5 +53,5 @@ def gateway() -> ModuleType:
     try:
         from specclient import gateway as package
     except ModuleNotFoundError as error:
-        raise ConfigError(f"Serving needs {error.name}: pip install 'specclient[serve]'.") from None
+        raise ConfigError(str(error)) from None
     return package

@@ -5,8 +5,15 @@
 Import this package only where starlette and uvicorn are installed (`pip install 'specclient[serve]'`).
 """
 
-from specclient.gateway.app import create_app
-from specclient.gateway.run import serve
-from specclient.gateway.settings import ServeSettings
+try:
+    from specclient.gateway.app import create_app
+    from specclient.gateway.run import serve
+    from specclient.gateway.settings import ServeSettings
+except ModuleNotFoundError as error:
+    if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "prometheus_client"):
+        raise
+    raise ModuleNotFoundError(
+        f"Serving needs {error.name}: pip install 'specclient[serve]'.", name=error.name
+    ) from None
 
 __all__ = ["ServeSettings", "create_app", "serve"]

@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from specclient._version import __version__
 from specclient.config import Config, load_config
+from specclient.errors import ConfigError
 from specclient.gateway.answers import Problem, json_response, problem_response
 from specclient.gateway.completions import Completions
 from specclient.gateway.guard import Guard
@@ -23,6 +24,11 @@ from specclient.gateway.metrics import Metrics
 from specclient.gateway.settings import ServeSettings
 from specclient.gateway.targets import Targets
 from specclient.tracing import DEFAULT_OPTIONS, TracingOptions
+
+_MADE_BY = {
+    "config": "what specclient.config.load_config() returns",
+    "settings": "a specclient.gateway.ServeSettings",
+}
 
 
 def create_app(
@@ -37,7 +43,10 @@ def create_app(
     `config` defaults to the one found from the working directory, `settings` to its `[serve]` table,
     `engine` is a loaded engine for targets of provider `local`. Raises ConfigError for what cannot work.
     """
-    config = config or load_config()
+    config = load_config() if config is None else config
+    for name, given, kind in (("config", config, Config), ("settings", settings, ServeSettings | None)):
+        if not isinstance(given, kind):
+            raise ConfigError(f"{name} of create_app() is {_MADE_BY[name]}, not {type(given).__name__}.")
     settings = settings or ServeSettings.of(config)
     targets = Targets(config, settings.targets, tracing, engine, models=settings.models)
     targets.check()

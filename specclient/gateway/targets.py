@@ -15,7 +15,6 @@ from specclient.errors import ConfigError
 from specclient.gateway.answers import Problem
 from specclient.tracing import TracingOptions
 
-
 _SHOWN = 80
 """Characters of a name that an answer repeats."""
 

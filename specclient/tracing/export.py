@@ -12,9 +12,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from opentelemetry.sdk.trace import ReadableSpan
-from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.trace import SpanKind, StatusCode
+
+try:
+    from opentelemetry.sdk.trace import ReadableSpan
+    from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+except ModuleNotFoundError as error:
+    if not (error.name or "").startswith("opentelemetry.sdk"):
+        raise
+    raise ModuleNotFoundError(
+        f"Exporting spans needs {error.name}: pip install 'specclient[otel]'.", name=error.name
+    ) from None
 
 _KINDS = {
     SpanKind.INTERNAL: 1,

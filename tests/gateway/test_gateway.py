@@ -12,8 +12,10 @@ from typing import Any
 import httpx
 import pytest
 
-from specclient.config import load_config
+from specclient.config import Config, load_config
 from specclient.core.sse import SSEReader
+from specclient.errors import ConfigError
+from specclient.gateway import create_app
 from tests import server as scripted
 from tests.gateway.conftest import Running
 from tests.server import Close, ScriptedServer, Stall, Until, Wait
@@ -321,3 +323,21 @@ def test_stopping_lets_an_answer_end(start: Callable[..., Running], upstream: Sc
         gateway.server.should_exit = True
         release.set()
         assert "data: [DONE]" in list(lines)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            {"config": {}},
+            r"^config of create_app\(\) is what specclient\.config\.load_config\(\) returns, not dict",
+        ),
+        (
+            {"settings": {"port": 1}},
+            r"^settings of create_app\(\) is a specclient\.gateway\.ServeSettings, not dict",
+        ),
+    ],
+)
+def test_a_dict_is_no_configuration(config: Config, given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        create_app(**{"config": config, **given})
