@@ -232,7 +232,7 @@ def _engine_prediction(plan: Plan, stats: Any) -> PredictionReport:
     local = plan.outcome == "local"
     return PredictionReport(
         outcome=plan.outcome,
-        effect=("used" if accepted else "unused") if local else "unknown",
+        effect=("used" if accepted else "unused") if local else account.effect(plan, Reading()),
         reasons=plan.reasons,
         accepted_tokens=accepted if local else None,
         rejected_tokens=drafted - accepted if local else None,

@@ -44,6 +44,13 @@ def test_its_report(door: SyncDoor) -> None:
         assert report.notes == ()
 
 
+def test_a_withheld_prediction_is_unused(door: SyncDoor) -> None:
+    make(door, FakeEngine("Hello"), economics={"gate": "never"})
+    for report in (door.create(prediction="Hello").specclient, door.read(prediction="Hello")[-1].specclient):
+        assert (report.prediction.outcome, report.prediction.effect) == ("withheld", "unused")
+    assert door.create().specclient.prediction.effect == "unknown"
+
+
 def test_a_stream(door: SyncDoor) -> None:
     make(door, FakeEngine("Hel", "lo", finish="length"))
     chunks = door.read()
