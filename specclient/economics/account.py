@@ -181,7 +181,8 @@ class Economist:
         sent, without = (evidence.get(each, Evidence()) for each in ARMS)
         update: dict[str, Any] = {}
         if self.options.watches:
-            update |= {"calls_sent": sent.calls, "calls_without": without.calls}
+            # Old calls count less, also those of a second ago: digits beyond these say nothing.
+            update |= {"calls_sent": round(sent.calls, 3), "calls_without": round(without.calls, 3)}
         if without.calls >= ENOUGH and sent.calls >= ENOUGH:
             update["seconds_saved_per_token"] = _estimate(saved_per_token(without, sent))
         if arm == "sent" and without.calls >= ENOUGH:

@@ -81,12 +81,13 @@ def _attempts(report: Report, total: float) -> Iterator[Bar]:
     if len(report.attempts) < 2:
         return
     at = 0.0
+    several = len({attempt.target for attempt in report.attempts}) > 1
     for number, attempt in enumerate(report.attempts, start=1):
         if attempt.waited:
             yield Bar("back-off", at, attempt.waited, "client", "wait", 1)
             at += attempt.waited
         ending = attempt.error or (f"HTTP {attempt.status}" if attempt.status is not None else "")
-        where = attempt.target if attempt.target != report.target else ""
+        where = attempt.target if several or attempt.target != report.target else ""
         note = ", ".join(part for part in (where, ending) if part)
         seconds = min(attempt.seconds, max(total - at, 0.0))
         yield Bar(f"attempt {number}", at, seconds, "client", "attempt", 1, note)

@@ -86,6 +86,13 @@ def test_a_failed_call_is_no_evidence() -> None:
     assert report.economics.calls_sent == 0
 
 
+def test_calls_are_counted_in_digits_that_say_something() -> None:
+    """One that is a second old counts 0.9999999 of a call, which reads like a fault."""
+    counted = [report.economics.calls_sent for report in run(Provider(0.4), economist(gate="auto"), 5)]
+    assert counted[0] == 1.0
+    assert counted == [round(calls, 3) for calls in counted]
+
+
 @pytest.mark.parametrize(
     ("extra", "prices", "money"),
     [

@@ -80,6 +80,13 @@ def test_the_bars_of_a_report() -> None:
     assert places["prefill"] == (0.85, 0.2, "server")
     assert places["decode"] == (1.05, 0.9, "derived")
     assert bars["attempt 1"].note == "old, RateLimitError"
+    assert bars["attempt 2"].note == "prod, HTTP 200"
+
+
+def test_tries_at_one_target_need_not_name_it() -> None:
+    attempts = tuple(attempt.model_copy(update={"target": "prod"}) for attempt in REPORT.attempts)
+    bars = {bar.label: bar for bar in of_report(REPORT.model_copy(update={"attempts": attempts})).bars}
+    assert (bars["attempt 1"].note, bars["attempt 2"].note) == ("RateLimitError", "HTTP 200")
 
 
 def test_time_before_the_request_is_a_row_of_its_own() -> None:
