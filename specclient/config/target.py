@@ -206,9 +206,9 @@ class Target:
     `retry_after_content` allows a stream that broke after content to be asked again; the new text has
     to begin with what was already given, else the call fails. `prices` are per million tokens
     (`input`, `output`, `rejected`). `tags["workload"]` names the workload within which `economics` weighs
-    whether predictions are worth it. `infer_prediction` lets `specclient serve` take the known text from
-    the prompt where a client cannot send one. `dtype`, `device`, `draft_model` and `max_context` are for
-    provider `local`.
+    whether predictions are worth it. `infer_prediction` lets `specclient serve` take the known text, of
+    80 characters or more, from the prompt where a client cannot send one. `dtype`, `device`, `draft_model`
+    and `max_context` are for provider `local`.
 
     For servers that draft by themselves: `detect` asks one once, by a few public pages, which it is and
     how it drafts; `put_in_prompt` allows adding the known text to the prompt of one that drafts from it;

@@ -36,11 +36,11 @@ def inferred_prediction(request: Mapping[str, Any]) -> tuple[Prediction | None, 
     if len(longest) >= SHORTEST:
         return Prediction(longest), INFERRED
     found = f"the largest has {len(longest)}" if longest else "there is none"
-    return None, Reason(
-        code="not_inferred",
-        text=f"The client sent no prediction, and a quoted block of its last {MESSAGES} messages is taken for "
-        f"one from {SHORTEST} characters on: {found} (infer_prediction).",
+    text = (
+        f"The client sent no prediction, and a quoted block of its last {MESSAGES} messages is taken for one "
+        f"from {SHORTEST} characters on: {found} (infer_prediction)."
     )
+    return None, Reason(code="not_inferred", text=text)
 
 
 def _quoted(messages: Any) -> list[str]:
