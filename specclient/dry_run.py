@@ -8,10 +8,14 @@ from datetime import date
 from typing import Any
 
 from specclient.config import Config, Target, load_config, resolve_target
+from specclient.core.asked import fault_in_messages
 from specclient.core.plan import Plan, Policy, build_plan
 from specclient.errors import ConfigError
 from specclient.prediction import Prediction, PredictionLike
 from specclient_providers import OverrideError, UnknownProvider, resolve
+
+_APIS = ("chat", "completions", "responses")
+"""The kinds of request that are planned."""
 
 
 def plan(
@@ -31,9 +35,13 @@ def plan(
     """The plan of one request: `.body`, `.outcome`, `.reasons`, `.notes`. No network, no key.
 
     `request` is OpenAI's shape and may hold `prediction`. The target is found as for `Client`; `on` asks
-    about another day than today. Raises ConfigError, or PredictionRefusedError under
-    `on_unsupported="error"`.
+    about another day than today. Raises ConfigError, also for messages that are none, or
+    PredictionRefusedError under `on_unsupported="error"`.
     """
+    if api not in _APIS:
+        raise ConfigError(f"api is one of {', '.join(_APIS)}, not {api!r}.")
+    if api == "chat" and (said := fault_in_messages(request.get("messages", ()))) is not None:
+        raise ConfigError(said)
     loaded = config if isinstance(config, Config) else load_config(config)
     asked = model or request.get("model")
     found = resolve_target(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from specclient.cli import options
-from specclient.cli.terminal import guarded, stdout, write_json
+from specclient.cli.terminal import guarded, note, stdout, write_json
 
 if TYPE_CHECKING:
     from specclient.core.plan import Plan
@@ -33,7 +33,7 @@ def explain(
     model: options.Model = None,
     base_url: options.BaseUrl = None,
     api_version: options.ApiVersion = None,
-    api: Annotated[str, typer.Option("--api", help="chat or completions.")] = "chat",
+    api: Annotated[str, typer.Option("--api", help="chat, completions or responses.")] = "chat",
     config: options.ConfigPath = None,
     as_json: options.Json = False,
 ) -> None:
@@ -49,10 +49,29 @@ def explain(
     )
     asked = _request(request, file, instruction)
     plan = dry_run(asked, target=picked, api=api, config=loaded)
+    for said in _strange(asked, api):
+        note(said)
     if as_json:
         write_json(as_dict(plan))
     else:
         _print(plan, asked)
+
+
+def _strange(asked: dict[str, Any], api: str) -> list[str]:
+    """A sentence for each key that is no parameter: it may be misspelt, or one provider's own."""
+    from difflib import get_close_matches
+
+    from specclient.client.params import CHAT, COMPLETIONS
+
+    if api == "responses":  # its parameters are others
+        return []
+    known = (CHAT | {"messages"} if api == "chat" else COMPLETIONS | {"prompt"}) | {"model"}
+    found = {key: get_close_matches(key, known, n=1, cutoff=0.8) for key in asked if key not in known}
+    return [
+        f"{key} is no parameter of OpenAI's and would be sent as it stands"
+        + (f"; did you mean {close[0]}?" if close else ".")
+        for key, close in found.items()
+    ]
 
 
 def as_dict(plan: Plan) -> dict[str, Any]:

@@ -22,6 +22,7 @@ _WHY_NOT = {
     "api_version": "not in this api-version",
     "not_yet": "not yet",
 }
+_APIS = ("chat", "completions", "responses")
 _SHORT = {"documented": "yes", "unknown": "?"}
 """Whether answers report something; anything else is a dash."""
 
@@ -38,9 +39,12 @@ def providers(
     as_json: options.Json = False,
 ) -> None:
     """Show what providers document about predictions, counters and timings."""
+    from specclient.errors import ConfigError
     from specclient.facts import capabilities
     from specclient_providers import provider_names
 
+    if api not in _APIS:
+        raise ConfigError(f"--api is one of {', '.join(_APIS)}, not {api!r}.")
     day = _day(on)
     names = (name,) if name else provider_names()
     found = [capabilities(each, model=model, api=api, api_version=api_version, on=day) for each in names]

@@ -64,12 +64,13 @@ def _withhold_unsupported(draft: PlanDraft) -> None:
 def why_unsupported(draft: PlanDraft) -> str:
     """One sentence for the code that says why a prediction is not supported."""
     whole = draft.facts
-    facts, model = whole.prediction, whole.model or "this model"
+    facts = whole.prediction
+    code = "no_model" if facts.code == "model" and whole.model is None else facts.code
     return (
-        _UNSUPPORTED[facts.code]
+        _UNSUPPORTED[code]
         .format(
             title=whole.title,
-            model=model,
+            model=whole.model or "this model",
             until=facts.until,
             since=facts.since,
             api=whole.api,
@@ -87,6 +88,7 @@ _UNSUPPORTED = {
     "api_version": "{title} documents predictions for later api-versions than {api_version}.",
     "model": "{title} documents predictions for other models, not for {model}; if the name is an alias, "
     "base_model in the target's overrides says what it is.",
+    "no_model": "{title} documents predictions for some of its models, and none is named.",
     "rejected": "{title} is known to refuse requests that hold a prediction.",
     "ignored": "{title} accepts a prediction and ignores it.",
     "undocumented": "{title} documents no predictions. {note}",

@@ -100,6 +100,9 @@ def test_providers_lists_all_and_shows_one(cli: Any, monkeypatch: pytest.MonkeyP
 def test_providers_refuses_what_it_does_not_know(cli: Any) -> None:
     assert cli("providers", "fierworks").code == 2
     assert cli("providers", "--on", "soon").code == 2
+    outcome = cli("providers", "--api", "respones")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "--api is one of chat, completions, responses" in outcome.err
 
 
 def test_explain_prints_body_outcome_and_reasons_without_network(cli: Any) -> None:
@@ -124,6 +127,32 @@ def test_explain_takes_a_request_or_a_file(cli: Any, tmp_path: Path) -> None:
     assert value["body"]["prediction"]["content"] == "x = 1\n"
     (tmp_path / "bad.json").write_text("{")
     assert cli("explain", "bad.json", "-p", "openai").code == 2
+
+
+def test_explain_refuses_what_is_no_request_and_tells_strange_keys(cli: Any, tmp_path: Path) -> None:
+    def explain(request: Any, *more: str) -> Any:
+        (tmp_path / "r.json").write_text(json.dumps(request))
+        return cli("explain", "r.json", "-p", "openai", "-m", "gpt-4o", *more)
+
+    assert explain({"messages": []}, "--api", "respones").code == 2
+    said = explain({"messages": "x"})
+    assert (said.code, said.err) == (
+        2,
+        "error: messages is a list of objects with role and content, not str.\n",
+    )
+    told = explain({"messages": [], "max_tokenss": 3, "own": 1})
+    assert told.code == 0
+    assert (
+        "max_tokenss is no parameter of OpenAI's and would be sent as it stands; did you mean max_tokens?"
+        in told.err
+    )
+    assert "own is no parameter of OpenAI's and would be sent as it stands." in told.err
+    assert explain({"prompt": "x", "best_of": 1}, "--api", "completions").err == ""
+
+
+def test_explain_says_that_no_model_was_named(cli: Any) -> None:
+    out = " ".join(cli("explain", "-p", "openai").out.split())
+    assert "OpenAI documents predictions for some of its models, and none is named." in out
 
 
 def test_explain_shows_no_change_where_only_the_order_differs(cli: Any, tmp_path: Path) -> None:
