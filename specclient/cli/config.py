@@ -29,12 +29,15 @@ def show(
     """
     from specclient.cli.clients import read_config
     from specclient.cli.config_check import of_config, of_target
-    from specclient.config import resolve_target, used_targets
+    from specclient.config import UsedTargets, resolve_target, used_targets
 
     loaded = read_config(path)
-    used = used_targets(loaded)
-    found = {target: resolve_target(target, config=loaded)} if target else used.targets
-    shown = {name: each.shown() for name, each in found.items()}
+    if target:
+        named_alone = {target: resolve_target(target, config=loaded)}
+        used = UsedTargets(named_alone, loaded.default, loaded.origins.get("default"))
+    else:
+        used = used_targets(loaded)
+    shown = {name: each.shown() for name, each in used.targets.items()}
     named = [name for name in shown if name in loaded.targets]
     doubts = [f"{name}: {said}" for name in named for said in of_target(loaded, name, keys=False)]
     for doubt in (*doubts, *(() if target else of_config(loaded).values())):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from pydantic import SecretStr
 
-from specclient.config import Config, Target, resolve_target
+from specclient.config import FIELDS, Config, Target, resolve_target
 from specclient.config.variables import sentence, unread
 from specclient.core.destination import Destination
 from specclient.errors import ConfigError
@@ -87,9 +87,26 @@ def of_config(config: Config) -> dict[str, str]:
             resolve_target(config=config)
         except ConfigError as error:
             found["default"] = str(error)
+    found |= _of_the_defaults_variables(config.env or os.environ)
     for section, read in (("tracing", _tracing), ("serve", _serve)):
         if said := _of_section(config, section, read):
             found[section] = " ".join(said)
+    return found
+
+
+def _of_the_defaults_variables(env: Mapping[str, str]) -> dict[str, str]:
+    """What is wrong with each of the variables that set a field of the default target, each alone."""
+    found: dict[str, str] = {}
+    for name in (f"SPECCLIENT_{field.upper()}" for field in FIELDS):
+        if name not in env:
+            continue
+        alone = Config(path=None, default=None, env={"SPECCLIENT_PROVIDER": "local", name: env[name]})
+        try:
+            resolve(resolve_target(config=alone).provider)
+        except ConfigError as error:
+            found[name] = str(error)
+        except UnknownProvider as error:
+            found[name] = f"{name}: {error}"
     return found
 
 
