@@ -32,8 +32,12 @@ def serve(
     """
     from specclient.cli.clients import load_served, serving_config
 
-    run = gateway().serve
+    package = gateway()
+    from specclient.gateway.run import check_address
+
     loaded = serving_config(target, provider, model, config)
+    settings = package.ServeSettings.of(loaded, host=host, port=port, token_env=token_env)
+    check_address(settings.host, settings.port)
     load_served(loaded, host=host, port=port, token_env=token_env)
 
     def ready(url: str) -> None:
@@ -43,7 +47,7 @@ def serve(
             print(url, flush=True)
             note(f"serving {', '.join(sorted(loaded.targets)) or 'local'}; Ctrl-C stops")
 
-    run(loaded, host=host, port=port, token_env=token_env, on_ready=ready)
+    package.serve(loaded, host=host, port=port, token_env=token_env, on_ready=ready)
 
 
 def gateway() -> ModuleType:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import socket
 from collections.abc import Callable
 from typing import Any
@@ -67,16 +69,40 @@ def make_server(
     )
 
 
+def check_address(host: str, port: int) -> None:
+    """Raise ConfigError where nothing can listen, before a model is loaded for it."""
+    try:
+        family, kind, number, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, number) as trial:
+            if os.name == "posix":  # as the server itself will: what only lingers is no hindrance
+                trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            trial.bind(address)
+    except OSError as error:
+        reason = _REASONS.get(error.errno or 0, error.strerror or str(error))
+        raise ConfigError(
+            f"Cannot listen on {host}:{port}: {reason}. Give another by --port (0 takes a free one) and "
+            f"--host, or by serve.port and serve.host."
+        ) from None
+
+
+_REASONS = {
+    errno.EADDRINUSE: "the port is taken",
+    errno.EADDRNOTAVAIL: "the address is not this machine's",
+    errno.EACCES: "this user may not take the port",
+}
+
+
 def serve(config: Config | None = None, **arguments: Any) -> None:
     """Serve until interrupted or told to stop; answers under way get `shutdown_seconds` to end.
 
     Takes what `make_server` takes. Raises ConfigError also when the address is taken.
     """
     server = make_server(config, **arguments)
+    bound = server.config
+    check_address(bound.host, bound.port)
     try:
         asyncio.run(server.serve())
     except SystemExit:
-        bound = server.config
-        raise ConfigError(
-            f"Cannot listen on {bound.host}:{bound.port}: the address is taken or not this machine's."
-        ) from None
+        raise ConfigError(f"Cannot listen on {bound.host}:{bound.port}: the port was just taken.") from None

@@ -104,9 +104,19 @@ def test_serve_refuses_what_it_should_not_do(process: Any, server: ScriptedServe
     everyone = process("serve", "--host", "0.0.0.0", "--port", "0")
     assert everyone.returncode == 2
     assert "token" in everyone.stderr
-    taken = process("serve", "--port", str(httpx.URL(server.url).port))
-    assert taken.returncode == 2
-    assert "Cannot listen" in taken.stderr
+
+
+def test_a_taken_port_is_one_sentence_before_the_engine_is_loaded(
+    cli: Any, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("specclient.cli.clients.load_engine", lambda _: pytest.fail("the engine was loaded"))
+    port = httpx.URL(server.url).port
+    outcome = cli("serve", "--port", port)
+    assert (outcome.code, outcome.out) == (2, "")
+    (line,) = outcome.err.splitlines()
+    assert line.startswith(
+        f"error: Cannot listen on 127.0.0.1:{port}: the port is taken. Give another by --port"
+    )
 
 
 def test_without_its_libraries_serve_says_what_to_install(tmp_path: Path) -> None:
