@@ -37,7 +37,7 @@ class ServeSettings(BaseModel):
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
     targets: tuple[str, ...] | None = None
-    models: tuple[str, ...] = ()
+    models: tuple[Annotated[str, Field(pattern="^[^/]+/.+")], ...] = ()
     max_body_bytes: Annotated[int, Field(gt=0)] = 32 * 1024 * 1024
     max_requests: Annotated[int, Field(gt=0)] = 64
     body_seconds: Annotated[float, Field(gt=0)] = 30.0

@@ -88,8 +88,8 @@ class Targets:
         called = f"called {model[:_SHOWN]!r}" if isinstance(model, str) else "named so: a name is text"
         return Problem(
             404,
-            f"No target is {called}. Ask for one of: {', '.join(self.resolved)}; or a model of one, as "
-            f"TARGET/MODEL.",
+            f"No target is {called}. Ask for one of: {', '.join(self.resolved)}; or an allowed "
+            f"model of one, as TARGET/MODEL.",
             code="model_not_found",
             param="model",
         )

@@ -171,7 +171,8 @@ def test_targets_are_the_models(gateway: Running) -> None:
     unknown = gateway.client.get("/models/other")
     assert unknown.status_code == 404
     assert unknown.json()["error"]["message"] == (
-        "No target is called 'other'. Ask for one of: plain, predicting; or a model of one, as TARGET/MODEL."
+        "No target is called 'other'. Ask for one of: plain, predicting; or an allowed model of one, "
+        "as TARGET/MODEL."
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from specclient.config import load_config
+from specclient.errors import ConfigError
 from specclient.gateway.targets import Targets, Unknown
 from specclient.tracing import DEFAULT_OPTIONS
 from tests import server as scripted
@@ -42,6 +43,11 @@ def test_another_model_of_a_target_has_to_be_allowed(
     assert upstream.requests[0].json["model"] == "other"
     refusal(allowing, "plain/more")
     refusal(allowing, "predicting/other")
+
+
+def test_an_allowed_model_names_its_target(local: Callable[..., Running]) -> None:
+    with pytest.raises(ConfigError, match=r"serve\.models\.0: "):
+        local(models=("other",))
 
 
 def test_no_answer_tells_what_this_machine_has(local: Callable[..., Running], tmp_path: Path) -> None:
