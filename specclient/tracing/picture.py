@@ -182,10 +182,12 @@ def _remarks(report: Report) -> Iterator[str]:
 
 def seconds_text(seconds: float) -> str:
     """A duration with three significant digits and the unit that suits it."""
+    seconds = seconds or 0.0  # never -0
     if abs(seconds) >= 100:
         return f"{seconds:.0f} s"
-    if abs(seconds) >= 1:
+    # What would be rounded to 1000 of a unit is 1 of the next.
+    if abs(seconds) >= 0.9995:
         return f"{seconds:.3g} s"
-    if abs(seconds) >= 0.001:
+    if abs(seconds) >= 0.0009995:
         return f"{seconds * 1e3:.3g} ms"
     return f"{seconds * 1e6:.3g} µs"

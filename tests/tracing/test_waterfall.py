@@ -176,7 +176,17 @@ def test_the_track_of_a_bar(start: float, seconds: float, wanted: str) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0.0000005, "0.5 µs"), (0.0123, "12.3 ms"), (1.5, "1.5 s"), (0, "0 µs"), (123.4, "123 s")],
+    [
+        (0.0000005, "0.5 µs"),
+        (0.0123, "12.3 ms"),
+        (1.5, "1.5 s"),
+        (0, "0 µs"),
+        (-0.0, "0 µs"),
+        (123.4, "123 s"),
+        (0.99996, "1 s"),
+        (0.0009999, "1 ms"),
+        (0.9992, "999 ms"),
+    ],
 )
 def test_durations_as_text(seconds: float, text: str) -> None:
     assert seconds_text(seconds) == text
