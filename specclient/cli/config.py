@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from specclient.cli import options
-from specclient.cli.terminal import EXIT_USAGE, guarded, note, stdout, write_json
+from specclient.cli.terminal import EXIT_USAGE, guarded, note, print_columns, write_json
 
 if TYPE_CHECKING:
     from specclient.config import UsedTargets
@@ -48,7 +49,7 @@ def show(
     print(f"file     {loaded.path or 'none found'}")
     print(f"default  {_default(used)}")
     for name, fields in shown.items():
-        stdout().print(_table(name, fields))
+        _print_target(name, fields, loaded.path)
 
 
 @config.command("check")
@@ -89,21 +90,23 @@ def _default(used: UsedTargets) -> str:
     return f"{used.default}  ({used.default_origin})"
 
 
-def _table(name: str, fields: dict[str, tuple[str, str]]) -> Any:
-    from rich.table import Table
-    from rich.text import Text
+def _print_target(name: str, fields: dict[str, tuple[str, str]], path: Path | None) -> None:
+    print(f"\n[targets.{name}]")
+    rows = [
+        (field, value, _short(origin, field, path))
+        for field, (value, origin) in fields.items()
+        if origin != "default"
+    ]
+    if rows:
+        print_columns(rows)
 
-    # As Text: a plain string in brackets would be taken for markup.
-    title = Text(f"\n[targets.{name}]")
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False, show_header=False)
-    table.add_column("field", no_wrap=True)
-    table.add_column("value", overflow="fold")
-    table.add_column("origin", style="dim", overflow="fold")
-    table.title_style = "bold"
-    for field, (value, origin) in fields.items():
-        if origin != "default":
-            table.add_row(field, Text(value), Text(origin))
-    return table
+
+def _short(origin: str, field: str, path: Path | None) -> str:
+    """An origin without what stands above it already: the file's path, the target and the field."""
+    if path is None or not origin.startswith(str(path)):
+        return origin
+    layer, _, place = origin.removeprefix(str(path)).partition(": ")
+    return f"file{layer}" if place.endswith(f".{field}") else f"file{layer}: {place}"
 
 
 def _plain(shown: dict[str, dict[str, tuple[str, str]]]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from specclient.cli import options
-from specclient.cli.terminal import guarded, note, stdout, write_json
+from specclient.cli.terminal import guarded, note, print_columns, write_json
 
 if TYPE_CHECKING:
     from specclient_engine.models import KnownModel
@@ -28,24 +28,26 @@ def list_models(as_json: options.Json = False) -> None:
     if as_json:
         write_json(rows)
         return
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    for title in ("name", "model", "size", "licence", "cached"):
-        table.add_column(title, overflow="fold")
+    table = [("name", "model", "size", "licence", "cached")]
     for row in rows:
         name = f"{row['name']} (default)" if row["name"] == DEFAULT_MODEL else str(row["name"])
-        table.add_row(name, row["title"], f"{row['size'] / 1e6:,.0f} MB", row["licence"], row["path"] or "no")
-    stdout().print(table)
+        size = f"{row['size'] / 1e6:,.0f} MB"
+        table.append((name, row["title"], size, row["licence"], row["path"] or "no"))
+    print_columns(table)
 
 
 @models.command("fetch")
 @guarded
-def fetch_model(name: Name, as_json: options.Json = False) -> None:
+def fetch_model(
+    name: Annotated[str, typer.Argument(help="A known name, or a hub id (owner/name).", show_default=False)],
+    as_json: options.Json = False,
+) -> None:
     """Fetch a model, check its hash and convert it, once; print where it is."""
     from specclient.cli.progress import EngineProgress
     from specclient_engine.models import locate
 
+    if "/" not in name:
+        _known(name)
     with EngineProgress() as progress:
         files = locate(name, progress)
     if as_json:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from specclient.cli import options
-from specclient.cli.terminal import guarded, stdout, write_json
+from specclient.cli.terminal import EXIT_FAILED, guarded, stdout, write_json
 
 if TYPE_CHECKING:
     from specclient.economics.sizing import Memory, ModelShape
@@ -47,7 +47,10 @@ def plan(
     dtype: Annotated[str, typer.Option("--dtype", help="float32, bfloat16 or int8.")] = "bfloat16",
     as_json: options.Json = False,
 ) -> None:
-    """Reckon the gain of speculation from acceptance and costs, and the memory it takes."""
+    """Reckon the gain of speculation from acceptance and costs, and the memory it takes.
+
+    Exit 1 where it does not fit into --memory.
+    """
     from specclient.economics.sizing import WEIGHT_BYTES, memory_needed, shape_of
     from specclient.errors import ConfigError
 
@@ -63,10 +66,11 @@ def plan(
     rows, best = costs.table(acceptance, gamma)
     needed = memory_needed(target, draft, context=context, concurrency=concurrency, dtype=dtype)
     there = _bytes(memory) if memory else _free_memory()
-    result = {
+    result: dict[str, Any] = {
         "acceptance": acceptance,
         "cost_ratio": costs.ratio,
         "cost_source": costs.source,
+        "verify_cost_source": "assumed" if costs.curve is None else "measured here",
         "draft_lengths": rows,
         "best": best,
         "memory": _memory(needed, there, context, concurrency, target.max_context),
@@ -75,6 +79,8 @@ def plan(
         write_json(result)
     else:
         _print(result, target, draft)
+    if memory and not result["memory"]["fits"]:
+        raise typer.Exit(EXIT_FAILED)
 
 
 class _Costs:
@@ -185,6 +191,8 @@ def _print(result: dict[str, Any], target: ModelShape, draft: ModelShape | None)
     console.print(
         f"cost of a draft token {result['cost_ratio']:.3g} passes ({result['cost_source']})", markup=False
     )
+    if result["verify_cost_source"] == "assumed":
+        console.print("cost of the pass: not measured, taken for one token's; --measure measures it here")
     table = Table(box=None, pad_edge=False)
     for title in ("draft length", "tokens a pass", "cost of the pass", "times faster"):
         table.add_column(title, justify="right")
@@ -195,17 +203,28 @@ def _print(result: dict[str, Any], target: ModelShape, draft: ModelShape | None)
     console.print(table)
     if all(row["gain"] <= 1 for row in result["draft_lengths"]):
         console.print("No draft length gains anything here.")
-    memory = result["memory"]
-    console.print(
-        f"memory: {_gb(memory['target_bytes'])} target, {_gb(memory['draft_bytes'])} draft, "
-        f"{_gb(memory['cache_bytes'])} cache for {memory['concurrency']} x {memory['context']:,} tokens, "
+    for line in _memory_lines(result["memory"], with_draft=draft is not None):
+        console.print(line, markup=False)
+
+
+def _memory_lines(memory: dict[str, Any], *, with_draft: bool) -> list[str]:
+    """What is needed, and whether it fits, for people."""
+    weights = memory["target_bytes"] + memory["draft_bytes"]
+    lines = [
+        f"memory: {_gb(memory['target_bytes'])} target, "
+        + (f"{_gb(memory['draft_bytes'])} draft, " if with_draft else "")
+        + f"{_gb(memory['cache_bytes'])} cache for {memory['concurrency']} x {memory['context']:,} tokens, "
         f"{_gb(memory['total_bytes'])} together"
-    )
-    if memory["available_bytes"] is not None:
-        console.print(
-            f"{'fits' if memory['fits'] else 'does not fit'} into {_gb(memory['available_bytes'])}: at most "
+    ]
+    there = memory["available_bytes"]
+    if there is not None and weights >= there:
+        lines.append(f"does not fit into {_gb(there)}: the weights alone take {_gb(weights)}")
+    elif there is not None:
+        lines.append(
+            f"{'fits' if memory['fits'] else 'does not fit'} into {_gb(there)}: at most "
             f"{memory['most_context']:,} tokens each, or {memory['most_requests']:,} requests of this length"
         )
+    return lines
 
 
 def _gb(size: int) -> str:

@@ -43,9 +43,13 @@ def probe(
         questions = _Questions(client)
         found = detect(questions)
     if not questions.answered:
+        said = (
+            f"nothing answers at {root} ({questions.fault or 'no connection'}): is the server started, and "
+            f"are host and port its own?"
+        )
         if as_json:
-            write_json({"url": root, "error": {"type": "APIConnectionError", "message": "no answer"}})
-        note(f"error: nothing answers at {root} ({questions.fault or 'no connection'}).")
+            write_json({"url": root, "error": {"type": "APIConnectionError", "message": said}})
+        note(f"error: {said}")
         raise typer.Exit(EXIT_FAILED)
     if as_json:
         write_json({"url": root, **asdict(found), "refused": questions.refused})

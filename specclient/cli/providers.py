@@ -25,6 +25,9 @@ _WHY_NOT = {
 _APIS = ("chat", "completions", "responses")
 _SHORT = {"documented": "yes", "unknown": "?"}
 """Whether answers report something; anything else is a dash."""
+_COLUMNS = ("provider", "prediction", "drafts from", "counters", "timings")
+_LEAST = 42
+"""Cells that the first two columns need without breaking most of their words."""
 
 
 @guarded
@@ -54,7 +57,11 @@ def providers(
     elif name:
         print(found[0].render(stdout().width))
     else:
-        stdout().print(_table(found))
+        console = stdout()
+        columns = _shown(console.width)
+        console.print(_table(found, columns))
+        if columns < len(_COLUMNS):
+            note(f"Not shown for want of room: {', '.join(_COLUMNS[columns:])} (--json has everything).")
         note("One in full, with sources and dates: specclient providers NAME [--model M]")
 
 
@@ -67,26 +74,36 @@ def _day(text: str | None) -> date | None:
         raise ConfigError(f"--on takes a day as YYYY-MM-DD, not {text!r}.") from None
 
 
-def _table(found: list[Capabilities]) -> Table:
+def _shown(width: int) -> int:
+    """How many columns a terminal has room for: provider and prediction always, then the others in order."""
+    room = width - _LEAST
+    shown = 2
+    for needed in map(len, _COLUMNS[2:]):
+        room -= needed + 2
+        shown += room >= 0
+    return shown
+
+
+def _table(found: list[Capabilities], columns: int) -> Table:
     """One line a provider: those that take a prediction, those that draft from text, the others."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
-    for title in ("provider", "prediction", "drafts from", "counters", "timings"):
-        table.add_column(title, no_wrap=title != "prediction")
+    for title in _COLUMNS[:columns]:
+        table.add_column(title, no_wrap=title != "prediction", overflow="fold")
     groups: list[list[Capabilities]] = [[], [], []]
     for row in found:
         groups[0 if _takes(row) else 1 if _drafts_from(row) else 2].append(row)
     for group in groups:
         for at, row in enumerate(group):
-            table.add_row(
+            cells = (
                 row.provider,
                 _status(row),
                 _drafts_from(row) or "-",
                 _SHORT.get(row.counters.state, "-"),
                 _SHORT.get(row.timings.state, "-"),
-                end_section=at == len(group) - 1,
             )
+            table.add_row(*cells[:columns], end_section=at == len(group) - 1)
     return table
 
 

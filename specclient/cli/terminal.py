@@ -7,7 +7,7 @@ import functools
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import typer
@@ -38,6 +38,16 @@ def _console(stream: Any) -> Console:
 
     width = None if stream.isatty() or "COLUMNS" in os.environ else _PIPE_WIDTH
     return Console(file=stream, width=width, highlight=False, soft_wrap=False)
+
+
+def print_columns(rows: Sequence[Sequence[str]]) -> None:
+    """Rows on stdout in columns that are never cut or broken, so that each value can be copied whole."""
+    from rich.cells import cell_len
+
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True))
+        print("  ".join(cells).rstrip())
 
 
 def note(text: str) -> None:

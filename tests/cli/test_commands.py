@@ -97,6 +97,20 @@ def test_providers_lists_all_and_shows_one(cli: Any, monkeypatch: pytest.MonkeyP
     assert all(line[19:20] != " " for line in lines)
 
 
+@pytest.mark.parametrize("width", [40, 50, 60, 72, 100])
+def test_providers_keeps_the_prediction_on_a_narrow_terminal(
+    cli: Any, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    outcome = cli("providers")
+    lines = outcome.out.splitlines()
+    assert max(map(len, lines)) <= width
+    assert lines[0].split()[:2] == ["provider", "prediction"]
+    assert "..." not in outcome.out
+    assert "…" not in outcome.out
+    assert ("timings" in lines[0]) == ("timings" not in outcome.err)
+
+
 def test_providers_refuses_what_it_does_not_know(cli: Any) -> None:
     assert cli("providers", "fierworks").code == 2
     assert cli("providers", "--on", "soon").code == 2
@@ -245,6 +259,26 @@ def test_models_are_listed_with_their_place(cli: Any) -> None:
     assert all(len(row["sha256"]) == 64 for row in rows)
     assert cli("models", "path", "smollm2").code == 1
     assert cli("models", "path", "nope").code == 2
+    fetched = cli("models", "fetch", "nope")
+    assert (fetched.code, "smollm2" in fetched.err, "GGUF" in fetched.err) == (2, True, False)
+
+
+@pytest.mark.parametrize("width", ["80", "100"])
+def test_paths_and_names_can_be_copied_whole(
+    cli: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, width: str
+) -> None:
+    from specclient_engine import models
+
+    long = "accounts/some-team/models/" + "a-model-with-a-long-name-" * 5
+    folder = tmp_path / ("folder-" * 20)
+    monkeypatch.setenv("COLUMNS", width)
+    monkeypatch.setattr(models, "cached", lambda _row: folder)
+    (tmp_path / "specclient.toml").write_text(f'[targets.p]\nprovider = "groq"\nmodel = "{long}"\n')
+    assert str(folder) in cli("models", "list").out
+    lines = cli("config", "show").out.splitlines()
+    assert [line.split() for line in lines[-2:]] == [["provider", "groq", "file"], ["model", long, "file"]]
+    assert sum(str(tmp_path) in line for line in lines) == 1, "the file is named once"
+    assert lines == [line.rstrip() for line in lines]
 
 
 def test_a_cached_model_is_found_and_removed(

@@ -63,8 +63,20 @@ def test_plan_at_the_ends_of_its_range(
 
 def test_plan_tells_what_does_not_fit(cli: Any) -> None:
     huge = "parameters=1e15,layers=900,kv_heads=64,head_dim=128"
-    out = cli("plan", "--target-model", huge, "--memory", "24GB", "--context", "1000000").out
-    assert "does not fit into 24.00 GB: at most 0 tokens each, or 0 requests" in out
+    outcome = cli("plan", "--target-model", huge, "--memory", "24GB", "--context", "1000000")
+    assert "does not fit into 24.00 GB: the weights alone take 2,000,000.00 GB" in outcome.out
+    assert outcome.code == 1
+    assert "draft" not in outcome.out.splitlines()[-2], "without a draft model none takes memory"
+    outcome = cli("plan", "--target-model", NUMBERS, "--memory", "15.3GB", "--context", "100000")
+    assert "does not fit into 15.30 GB: at most 1,743 tokens each, or 0 requests" in outcome.out
+    assert outcome.code == 1
+    assert cli("plan", "--target-model", huge).code == 0, "nobody said that it has to fit"
+
+
+def test_plan_says_that_the_cost_of_a_pass_was_not_measured(cli: Any) -> None:
+    assert "cost of the pass: not measured" in cli("plan", "--target-model", NUMBERS).out
+    value = json.loads(cli("plan", "--target-model", NUMBERS, "--json").out)
+    assert value["verify_cost_source"] == "assumed"
 
 
 def test_probe_names_the_server_and_sends_no_prompt(cli: Any, server: ScriptedServer) -> None:
@@ -89,6 +101,9 @@ def test_probe_of_a_silent_proxy_is_unknown_and_of_nothing_exits_1(cli: Any, ser
     outcome = cli("probe", "http://127.0.0.1:1")
     assert outcome.code == 1
     assert "nothing answers" in outcome.err
+    assert "is the server started" in outcome.err
+    said = json.loads(cli("probe", "http://127.0.0.1:1", "--json").out)["error"]["message"]
+    assert said in outcome.err
     assert "hunter2" not in cli("probe", "http://me:hunter2@127.0.0.1:1").err
     assert cli("probe", "ftp://x").code == 2
 
