@@ -12,7 +12,10 @@ ENDPOINT = Endpoint(
     name="openai_compatible",
     title="OpenAI-compatible address",
     base_url=None,
-    no_prediction=Claim("undocumented", note="If you know which server answers there, name it as provider."),
+    no_prediction=Claim(
+        "undocumented",
+        note="Nothing is known about it: if you know which server answers there, name it as provider.",
+    ),
     answer=AnswerRule(
         figures=(
             *usage_figures("usage", "x_groq.usage"),
