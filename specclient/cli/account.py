@@ -26,7 +26,12 @@ def passes_line(report: Report) -> str | None:
     tokens = report.usage.completion
     if not passes or tokens is None:
         return None
-    return f"{tokens:,} tokens in {passes:,} forward passes, {tokens / passes:.1f} a pass"
+    done = f"{_counted(tokens, 'token', 'tokens')} in {_counted(passes, 'forward pass', 'forward passes')}"
+    return f"{done}, {tokens / passes:.1f} a pass"
+
+
+def _counted(count: int, one: str, more: str) -> str:
+    return f"{count:,} {one if count == 1 else more}"
 
 
 def decode_speed(report: Report) -> tuple[float, str] | None:

@@ -136,9 +136,10 @@ class EditRun:
 
     def _incomplete(self, what: str) -> IncompleteOutput:
         partial = "".join(self.pieces)
+        lines = partial.count("\n") + 1
         error = IncompleteOutput(
-            f"{self.path} is untouched: {what}, after {partial.count(chr(10)) + 1} lines of the file's "
-            f"{len(self.image.endings)}.",
+            f"{self.path} is untouched: {what}, after {lines} line{'' if lines == 1 else 's'}, and the file "
+            f"has {len(self.image.endings)}.",
             partial=partial,
         )
         error.report = self.report

@@ -50,7 +50,7 @@ def test_the_diff_is_the_result_and_applies(edit: Any, path: Path) -> None:
     assert outcome.code == 0, outcome.err
     assert path.read_bytes() == OLD.encode()
     patch = subprocess.run(
-        ["git", "apply", "--unsafe-paths", "-p1", "-"], cwd="/", input=outcome.out.encode()
+        ["git", "apply", "--unsafe-paths", "-p1", "-"], cwd=path.parent, input=outcome.out.encode()
     )
     assert patch.returncode == 0
     assert path.read_bytes() == NEW.encode()

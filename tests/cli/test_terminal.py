@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from specclient.report import Report, Speculation, Usage
 from tests.server import ScriptedServer, Stall, chunk, finish, role, sse
 
 MAIN = "from specclient.cli.main import main; main()"
@@ -182,6 +183,27 @@ def test_without_the_extra_it_says_what_to_install(missing: str, tmp_path: Path)
     )
     assert done.returncode == 2
     assert done.stderr == f"The command line needs {missing}: pip install 'specclient[cli]'.\n"
+
+
+@pytest.mark.parametrize(
+    ("tokens", "passes", "line"),
+    [
+        (1, 1, "1 token in 1 forward pass, 1.0 a pass"),
+        (5, 1, "5 tokens in 1 forward pass, 5.0 a pass"),
+        (1200, 300, "1,200 tokens in 300 forward passes, 4.0 a pass"),
+        (5, 0, None),
+    ],
+)
+def test_tokens_and_passes_are_counted_in_words(tokens: int, passes: int, line: str | None) -> None:
+    from specclient.cli.account import passes_line
+
+    report = Report(
+        target="t",
+        provider="local",
+        usage=Usage(completion=tokens),
+        speculation=Speculation(forward_passes=passes),
+    )
+    assert passes_line(report) == line
 
 
 def test_usage_errors_exit_2(cli: Any) -> None:

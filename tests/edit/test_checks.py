@@ -113,6 +113,11 @@ def test_a_strong_shrinking_blocks() -> None:
     assert blocking("\n".join(LINES[:30]), instruction=LESS) == set()
 
 
+def test_what_is_told_of_a_shrunk_answer_counts_alike() -> None:
+    (warning,) = warnings("\n\n".join(LINES[:1]), "\n\n".join(LINES) + "\n")
+    assert str(warning) == "The answer has 1 line, the file 40, blank ones aside."
+
+
 def test_an_answer_that_is_not_the_file_blocks() -> None:
     essay = "\n".join(f"Step {number}: think about value {number}." for number in range(40))
     assert blocking(essay) == {"unrelated"}
