@@ -18,8 +18,13 @@ if TYPE_CHECKING:
 _NAMING_VARIABLES = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "SPECCLIENT_PROVIDER", "SPECCLIENT_BASE_URL")
 
 
-def read_config(path: Path | None, *, variables: bool = True) -> Config:
-    """The configuration; what is doubtful in it is told on stderr. `variables`: misspelt ones too."""
+def read_config(
+    path: Path | None, *, variables: bool = True, unknown_keys: list[str] | None = None
+) -> Config:
+    """The configuration; what is doubtful in it is told on stderr. `variables`: misspelt ones too.
+
+    With a list for `unknown_keys` these are told there, and are no error.
+    """
     import warnings
 
     from specclient.config import load_config
@@ -29,7 +34,7 @@ def read_config(path: Path | None, *, variables: bool = True) -> Config:
         warnings.simplefilter("always")
         if not variables:
             warnings.simplefilter("ignore", VariableWarning)
-        config = load_config(path)
+        config = load_config(path, unknown_keys=unknown_keys)
     for warning in caught:
         note(f"warning: {warning.message}")
     return config

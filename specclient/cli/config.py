@@ -60,12 +60,13 @@ def check(path: options.ConfigPath = None, as_json: options.Json = False) -> Non
     from specclient.cli.clients import read_config
     from specclient.cli.config_check import of_config, of_target, of_variables
 
-    loaded = read_config(path, variables=False)
+    unknown: list[str] = []
+    loaded = read_config(path, variables=False, unknown_keys=unknown)
     found = {name: of_target(loaded, name) for name in sorted(loaded.targets)}
     problems = {name: " ".join(said) for name, said in found.items() if said}
     wrong_targets = len(problems)
     misspelt, strange = of_variables(loaded)
-    others = of_config(loaded) | misspelt
+    others = {**({"file": " And ".join(unknown)} if unknown else {}), **of_config(loaded), **misspelt}
     for said in strange:
         note(said)
     problems |= others

@@ -55,24 +55,32 @@ def load_config(
     env: Mapping[str, str] | None = None,
     *,
     profile: str | None = None,
+    unknown_keys: list[str] | None = None,
 ) -> Config:
-    """Read the configuration. No file is no error; a file that was named and is not there is one."""
+    """Read the configuration. No file is no error; a file that was named and is not there is one.
+
+    Keys that are not known are one ConfigError together. Given a list, they are left out and told there.
+    """
     env = os.environ if env is None else env
     found = _named(path, env) or _search()
     tables = _read(found) if found else {}
-    _known(tables, _TOP, str(found), "")
+    said = _unknown_keys(tables, _TOP)
     chosen = profile or env.get("SPECCLIENT_PROFILE") or tables.get("profile")
     layers = [(str(found), {key: value for key, value in tables.items() if key != "profiles"})]
     if chosen:
         profiles = tables.get("profiles", {})
         if chosen not in profiles:
             raise ConfigError(f"{found or 'configuration'}: {unknown('profile', chosen, profiles)}")
-        _known(profiles[chosen], _TOP, str(found), f"profiles.{chosen}.")
+        said += _unknown_keys(profiles[chosen], _TOP, f"profiles.{chosen}.")
         layers.append((f"{found}, profile {chosen}", profiles[chosen]))
     targets: dict[str, dict[str, Any]] = {}
     origins: dict[str, str] = {}
     for origin, layer in layers:
-        _merge_targets(layer, origin, targets, origins)
+        said += _merge_targets(layer, origin, targets, origins)
+    if unknown_keys is not None:
+        unknown_keys += said
+    elif said:
+        raise ConfigError(f"{found}: {' And '.join(said)}")
     default = env.get("SPECCLIENT_TARGET") or _last(layers, "default")
     if default is not None:
         origins["default"] = _origin_of_default(env, layers)
@@ -122,16 +130,20 @@ def _origin_of_default(env: Mapping[str, str], layers: list[tuple[str, dict[str,
 
 def _merge_targets(
     layer: Mapping[str, Any], origin: str, targets: dict[str, dict[str, Any]], origins: dict[str, str]
-) -> None:
+) -> list[str]:
+    """Lay the targets of a layer over `targets`; what is told of its unknown keys, which are left out."""
+    said: list[str] = []
     section = layer.get("targets", {})
     if not isinstance(section, Mapping):
         raise ConfigError(f"{origin}: targets is a table of tables: write [targets.NAME].")
     for name, table in section.items():
         if not isinstance(table, Mapping):
             raise ConfigError(f"{origin}: targets.{name} is a table: write [targets.{name}].")
-        _known(table, FIELDS, origin, f"targets.{name}.")
-        targets.setdefault(name, {}).update(table)
-        origins.update({f"{name}.{key}": f"{origin}: targets.{name}.{key}" for key in table})
+        said += _unknown_keys(table, FIELDS, f"targets.{name}.")
+        known = {key: value for key, value in table.items() if key in FIELDS}
+        targets.setdefault(name, {}).update(known)
+        origins.update({f"{name}.{key}": f"{origin}: targets.{name}.{key}" for key in known})
+    return said
 
 
 def _named(path: str | os.PathLike[str] | None, env: Mapping[str, str]) -> Path | None:
@@ -171,10 +183,8 @@ def _read(path: Path) -> dict[str, Any]:
     return tables
 
 
-def _known(table: Mapping[str, Any], names: tuple[str, ...], origin: str, prefix: str) -> None:
-    said = [unknown("key", key, names, prefix) for key in table if key not in names]
-    if said:
-        raise ConfigError(f"{origin}: {' And '.join(said)}")
+def _unknown_keys(table: Mapping[str, Any], names: tuple[str, ...], prefix: str = "") -> list[str]:
+    return [unknown("key", key, names, prefix) for key in table if key not in names]
 
 
 def unknown(kind: str, name: str, known: Any, prefix: str = "", origin: str = "") -> str:

@@ -55,7 +55,7 @@ class ServeSettings(BaseModel):
             first = error.errors(include_input=False)[0]
             where = ".".join(map(str, first["loc"]))
             origin = "argument" if first["loc"][:1] and first["loc"][0] in given else str(config.path)
-            raise ConfigError(f"{origin}: serve.{where}: {first['msg']}.") from None
+            raise ConfigError(f"{origin}: serve.{where}: {_sentence(first['msg'])}") from None
         return settings.with_token(config.env or os.environ)
 
     def with_token(self, env: Mapping[str, str]) -> ServeSettings:
@@ -82,3 +82,8 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
+
+
+def _sentence(message: str) -> str:
+    said = message.removeprefix("Value error, ")
+    return f"{said[:1].lower()}{said[1:].rstrip('.')}."

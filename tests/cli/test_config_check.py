@@ -43,15 +43,30 @@ def test_all_faults_are_told_in_one_run(cli: Any, tmp_path: Path) -> None:
     )  # fmt: skip
     assert {text: outcome.out.count(text) for text in said} == dict.fromkeys(said, 1)
     assert "?." not in outcome.out
+    assert "Input should" not in outcome.out, "what follows a colon begins small"
     assert "on_unsupported: on_unsupported" not in outcome.out
     problems = json.loads(cli("config", "check", "--json").out)["problems"]
     assert sorted(problems) == ["default", "prod", "serve", "spare", "tracing"]
 
 
-def test_all_unknown_keys_of_a_table_are_told_at_once(cli: Any, tmp_path: Path) -> None:
-    (tmp_path / "specclient.toml").write_text('[targets.p]\nprovidor = "x"\nmodle = "y"\n')
-    err = cli("config", "check").err
-    assert "did you mean provider? And there is no key targets.p.modle; did you mean model?\n" in err
+def test_unknown_keys_are_told_at_once_and_hide_nothing(cli: Any, tmp_path: Path) -> None:
+    file = tmp_path / "specclient.toml"
+    file.write_text(
+        'defualt = "p"\n[targets.p]\nprovider = "groq"\nmodle = "y"\nmax_retries = -1\n'
+        '[targets.q]\nprovidor = "x"\n'
+    )
+    said = (
+        "defualt; did you mean default?",
+        "targets.p.modle; did you mean model?",
+        "targets.q.providor; did you",
+    )
+    outcome = cli("config", "check")
+    assert outcome.code == 2
+    assert {text: outcome.out.count(text) for text in said} == dict.fromkeys(said, 1)
+    assert "p: " in outcome.out
+    assert "targets.p.max_retries: input should be" in outcome.out
+    stopped = cli("config", "show")
+    assert (stopped.code, stopped.err.count("there is no key")) == (2, 3)
 
 
 def test_a_misspelt_variable_is_told_once(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
