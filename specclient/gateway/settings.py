@@ -21,8 +21,9 @@ class ServeSettings(BaseModel):
     `token` (or the variable that `token_env` names) is asked of every request as `Authorization: Bearer`;
     an address that is not loopback needs one. `allowed_hosts` are names that clients may call the server
     by, `allowed_origins` the web pages that may call it at all (none by default). `targets` limits what
-    is served (default: every configured target), `models` allows clients other models of a target than its
-    own, as patterns of "TARGET/MODEL" ("prod/*"). Limits: `max_body_bytes` of one request, `max_requests`
+    is served (default: every configured target), `models` says which models clients may have besides a
+    target's own, as patterns of "TARGET/MODEL" ("prod/gpt-*"; default: what a target's server has, and of the
+    embedded engine what it knows by name). Limits: `max_body_bytes` of one request, `max_requests`
     in flight, `body_seconds` to send a request; `keep_alive_seconds` of silence until a stream gets a
     comment, so that proxies do not take a long prefill for a dead connection; `shutdown_seconds` for
     answers under way when the server is told to stop.
@@ -37,7 +38,7 @@ class ServeSettings(BaseModel):
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
     targets: tuple[str, ...] | None = None
-    models: tuple[Annotated[str, Field(pattern="^[^/]+/.+")], ...] = ()
+    models: tuple[Annotated[str, Field(pattern="^[^/]+/.+")], ...] | None = None
     max_body_bytes: Annotated[int, Field(gt=0)] = 32 * 1024 * 1024
     max_requests: Annotated[int, Field(gt=0)] = 64
     body_seconds: Annotated[float, Field(gt=0)] = 30.0

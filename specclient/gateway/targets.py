@@ -39,8 +39,9 @@ class Unknown(Exception):
 class Targets:
     """Clients by target name, made at first use and kept. A request's model is "target" or "target/model".
 
-    A target serves its own model and those that `models` allows (patterns of "target/model"); the embedded
-    engine also those it knows by name. A path is no such name: a client must not choose what is read here.
+    Besides its own model a target serves those that `models` allows (patterns of "target/model"). By default
+    that is whatever its server has, and of the embedded engine what it knows by name: a path is no such name,
+    since a client must not choose what is read here.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class Targets:
         tracing: TracingOptions,
         engine: Any = None,
         *,
-        models: tuple[str, ...] = (),
+        models: tuple[str, ...] | None = None,
     ) -> None:
         self._config = config
         self._tracing = tracing
@@ -96,8 +97,10 @@ class Targets:
 
     def _allows(self, name: str, model: str) -> bool:
         target = self.resolved[name]
-        if model == target.model or (target.provider == "local" and is_known(model)):
+        if model == target.model:
             return True
+        if self._models is None:
+            return target.provider != "local" or is_known(model)
         return any(fnmatchcase(f"{name}/{model}", pattern) for pattern in self._models)
 
     def _served(self, name: str, model: str | None) -> Served:

@@ -32,17 +32,22 @@ def local(start: Callable[..., Running], tmp_path: Path) -> Callable[..., Runnin
     return lambda **arguments: start(config=config, **arguments)
 
 
-def test_another_model_of_a_target_has_to_be_allowed(
+def test_other_models_of_a_server_are_asked_for_there(
     start: Callable[..., Running], upstream: ScriptedServer
 ) -> None:
-    assert "serve.models" in refusal(start(), "plain/other")
-    assert upstream.requests == []
     upstream.play(scripted.reply(scripted.completion()))
+    assert start().post(model="plain/other").status_code == 200
+    assert upstream.requests[0].json["model"] == "other"
+
+
+def test_models_bound_what_clients_may_have(start: Callable[..., Running], upstream: ScriptedServer) -> None:
+    upstream.respond = lambda _: scripted.reply(scripted.completion())
     allowing = start(models=("plain/oth*",))
     assert allowing.post(model="plain/other").status_code == 200
-    assert upstream.requests[0].json["model"] == "other"
-    refusal(allowing, "plain/more")
+    assert allowing.post(model="predicting").status_code == 200
+    assert "serve.models" in refusal(allowing, "plain/more")
     refusal(allowing, "predicting/other")
+    assert len(upstream.requests) == 2
 
 
 def test_an_allowed_model_names_its_target(local: Callable[..., Running]) -> None:
