@@ -22,14 +22,12 @@ WORTH_A_TRY = 0.6
 class DraftLengthPolicy:
     """Chooses draft lengths with a cost model; holds no state of any request.
 
-    `max_rows` bounds the rows of one pass over all its requests (None: unbounded). `late_share` is the
-    share of a further row's cost that is only paid where verification comes to it.
+    `max_rows` bounds the rows of one pass over all its requests (None: unbounded).
     """
 
-    def __init__(self, cost: CostModel, *, max_rows: int | None = None, late_share: float = 0.0) -> None:
+    def __init__(self, cost: CostModel, *, max_rows: int | None = None) -> None:
         self._cost = cost
         self._max_rows = max_rows
-        self._late_share = late_share
 
     def choose(self, requests: Sequence[tuple[Draft, int]]) -> list[int]:
         """Draft lengths for requests given as (draft, tokens in its cache), in order; 0 is legal."""
@@ -43,15 +41,10 @@ class DraftLengthPolicy:
         order = self._by_gain(requests, room)
         rows = len(requests)
         expected = float(rows)
-        alone = self._cost.seconds(rows, context)
-        # Logits are left for later in passes of one request only.
-        late = self._late_share if rows == 1 else 0.0
-        best, best_count = expected / alone, 0
+        best, best_count = expected / self._cost.seconds(rows, context), 0
         for count, (_, gain) in enumerate(order, start=1):
             expected += gain
-            seconds = self._cost.seconds(rows + count, context)
-            left_out = 1.0 - (expected - rows) / count
-            rate = expected / (seconds - late * left_out * (seconds - alone))
+            rate = expected / self._cost.seconds(rows + count, context)
             if rate > best:
                 best, best_count = rate, count
         if len(requests) == 1:

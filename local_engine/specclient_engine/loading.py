@@ -19,7 +19,7 @@ from specclient_engine.measuring import measure_cost
 from specclient_engine.models import locate
 from specclient_engine.proposers import AcceptanceTable, build_proposer
 from specclient_engine.runner import Dtype, load_runner
-from specclient_engine.runner.base import ModelRunner, late_share
+from specclient_engine.runner.base import ModelRunner
 from specclient_engine.runner.memory import return_freed_memory
 from specclient_engine.scheduler import SpeculationTools
 from specclient_engine.tokenizer import FolderTokenizer
@@ -70,8 +70,7 @@ def load_parts(
     progress(Progress("measure", folder.name, 1, 1, "steps"))
     drafter = load_drafter(source, runner, tokenizer, cost, load) if source is not None else None
     return_freed_memory()
-    tools = speculation_tools(tokenizer, cost, drafter, late_share=late_share(runner))
-    return Parts(runner, tokenizer, template, tools)
+    return Parts(runner, tokenizer, template, speculation_tools(tokenizer, cost, drafter))
 
 
 @contextmanager
@@ -90,11 +89,11 @@ def _readable(folder: Path) -> Iterator[None]:
 
 
 def speculation_tools(
-    tokenizer: FolderTokenizer, cost: CostModel, drafter: Drafter | None = None, *, late_share: float = 0.0
+    tokenizer: FolderTokenizer, cost: CostModel, drafter: Drafter | None = None
 ) -> SpeculationTools:
     """Drafts from known text and repetition, and from `drafter` where they have nothing good.
 
-    What is learnt about them outlives the request. `late_share` is the runner's.
+    What is learnt about them outlives the request.
     """
     table = AcceptanceTable()
 
@@ -109,7 +108,7 @@ def speculation_tools(
             request.account.draft_model_inactive = str(error)
             return known
 
-    policy = DraftLengthPolicy(cost, max_rows=_MAX_ROWS, late_share=late_share)
+    policy = DraftLengthPolicy(cost, max_rows=_MAX_ROWS)
     if drafter is None:
         return SpeculationTools(proposer_for, policy, cost)
     return SpeculationTools(proposer_for, policy, cost, drafter.release, drafter.on_hidden)

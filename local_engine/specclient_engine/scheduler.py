@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from specclient_engine.api import CostModel, Draft, Proposer, Step
 from specclient_engine.errors import EngineClosed, EngineError, NotEnoughMemory
-from specclient_engine.pass_logits import run_pass
+from specclient_engine.pass_logits import PassLogits
 from specclient_engine.request_state import NO_DRAFT, Choose, ReadRow, RequestState, first_tokens
-from specclient_engine.runner.base import Chunk, ModelRunner, RevealingRunner, late_share
+from specclient_engine.runner.base import Chunk, ModelRunner, RevealingRunner
 from specclient_engine.slot_pool import SlotPool
 
 if TYPE_CHECKING:
@@ -148,19 +148,15 @@ class Scheduler:
         requests = [*decoding, *(request for request, _ in prefilling)]
         chunks += [chunk for _, chunk in prefilling]
         started = perf_counter_ns()
-        rows = run_pass(self._runner, chunks, drafts)
-        spent = 0
-
-        def verified(nanoseconds: int) -> None:
-            nonlocal spent
-            spent += nanoseconds
-            for request in decoding:
-                request.account.verifying += nanoseconds
-
-        verified(perf_counter_ns() - started)
-        rows.on_late = verified
+        rows = PassLogits(self._runner.forward(chunks))
+        passed = perf_counter_ns() - started
         for request in decoding:
             request.account.drafting += drafted - began
+            request.account.verifying += passed
+        if not prefilling:
+            cached = sum(chunk.start for chunk in chunks) // len(chunks)
+            count = sum(len(chunk.tokens) for chunk in chunks)
+            self._speculation.cost.observe(count, cached, passed * 1e-9)
         self._show_hidden(requests, chunks)
         self._prefilled(prefilling)
         drafts += [NO_DRAFT] * len(prefilling)
@@ -169,19 +165,6 @@ class Scheduler:
             if chunk.rows_wanted:
                 self._take(request, draft, *rows.readers(request, offset, chunk.rows_wanted))
             offset += chunk.rows_wanted
-        if not prefilling:
-            self._observe(chunks, offset - rows.ready, spent * 1e-9)
-
-    def _observe(self, chunks: Sequence[Chunk], left_out: int, seconds: float) -> None:
-        """Tells the cost model what a pass took; what `left_out` rows of logits would have taken is added,
-        because the model knows whole passes."""
-        cost = self._speculation.cost
-        cached = sum(chunk.start for chunk in chunks) // len(chunks)
-        count = sum(len(chunk.tokens) for chunk in chunks)
-        if left_out:
-            rise = cost.seconds(count, cached) - cost.seconds(1, cached)
-            seconds += left_out / (count - 1) * late_share(self._runner) * rise
-        cost.observe(count, cached, seconds)
 
     def _take(self, request: RequestState, draft: Draft, choose: Choose, row: ReadRow) -> None:
         """Verifies one request's draft. What fails here is this request's own, not the pass's."""

@@ -141,16 +141,10 @@ class Bench:
     """An engine over a tiny runner whose requests draft with whatever `use` was given."""
 
     def __init__(
-        self,
-        runner: Any,
-        *,
-        lengths: Any = None,
-        prefill_chunk: int = 16,
-        on_hidden: Any = None,
-        cost: Any = None,
+        self, runner: Any, *, lengths: Any = None, prefill_chunk: int = 16, on_hidden: Any = None
     ) -> None:
         self.proposer: Callable[[RequestState], Proposer] = lambda _: Scripted(lambda *_: ())
-        self.cost = cost or CostCurve([1], [0.001])
+        self.cost = CostCurve([1], [0.001])
         self.release: Callable[[RequestState], None] = lambda _: None
         tools = SpeculationTools(
             lambda state: self.proposer(state),

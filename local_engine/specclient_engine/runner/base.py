@@ -78,30 +78,6 @@ class ModelRunner(Protocol):
         ...
 
 
-class LateRunner(ModelRunner, Protocol):
-    """A runner that can leave the logits of a pass's later rows for later: verification often ends before
-    it comes to them, and over a large vocabulary they are a good part of the work.
-
-    `late_share` is the share of a row's work that its logits are.
-    """
-
-    late_share: float
-
-    def begin(self, chunk: Chunk, rows: int) -> torch.Tensor:
-        """`forward` of one chunk, but only the first `rows` rows of its logits are computed."""
-        ...
-
-    def complete(self, until: int) -> None:
-        """The logits of the rows before `until` too. Until the next pass."""
-        ...
-
-
-def late_share(runner: ModelRunner) -> float:
-    """What share of a row's work can be left out until the row is looked at."""
-    share: float = getattr(runner, "late_share", 0.0)
-    return share
-
-
 class RevealingRunner(ModelRunner, Protocol):
     """A runner that also shows hidden states, for heads that draft from them.
 

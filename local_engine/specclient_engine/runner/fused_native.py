@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import c_int32, c_int64, c_void_p
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from ..api import Progress, ProgressCallback
-from .base import Chunk, Kind
-from .fused import PASS_ROWS, FusedRunner, Rows, split_rows
+from .base import Kind
+from .fused import PASS_ROWS, FusedRunner, Rows
 from .native_build import instructions
 from .native_kernels import (
     GROUP,
@@ -94,8 +92,6 @@ class NativeRunner(FusedRunner):
                 if progress is not None:
                     progress(Progress("load", folder.name, index + 1, shape.layers, "tensors"))
         self.threads = torch.get_num_threads()
-        self.late_share = shape.vocab * shape.hidden / shape.linear_parameters
-        self._begun: tuple[list[int], torch.Tensor, int] | None = None
         self._make_workspace()
         self._measure_room()
 
@@ -153,31 +149,6 @@ class NativeRunner(FusedRunner):
     def _buffer(self, count: int) -> int:
         return self._keep(self._pages.take(count))
 
-    @torch.inference_mode()
-    def begin(self, chunk: Chunk, rows: int) -> torch.Tensor:
-        """`forward` of one chunk, but only the first `rows` rows of its logits are computed."""
-        if len(chunk.tokens) > self.pass_rows:
-            raise ValueError(f"a chunk of {len(chunk.tokens)} tokens takes more than one pass of the layers")
-        logits = self._room(chunk.rows_wanted)
-        (all_rows,) = split_rows([chunk], self.pass_rows)
-        self._compute(replace(all_rows, wanted=all_rows.wanted[:rows]), logits[:rows])
-        self._begun = (all_rows.wanted, logits, rows)
-        return logits
-
-    def complete(self, until: int) -> None:
-        """The logits of the rows before `until` of the pass that `begin` began."""
-        assert self._begun is not None
-        wanted, logits, done = self._begun
-        self._begun = (wanted, logits, until)
-        more = (c_int32 * (until - done))(*wanted[done:until])
-        step = Pass(
-            wanted=ctypes.addressof(more),
-            logits=logits[done:until].data_ptr(),
-            n_wanted=until - done,
-            threads=self.threads,
-        )
-        self._call(self._library.complete, step)
-
     def _compute(self, rows: Rows, logits: torch.Tensor) -> None:
         tokens = (c_int64 * len(rows.tokens))(*rows.tokens)
         positions = (c_int32 * len(rows.positions))(*rows.positions)
@@ -198,10 +169,7 @@ class NativeRunner(FusedRunner):
             n_spans=len(rows.spans),
             threads=self.threads,
         )
-        self._call(self._library.forward, step)
-
-    def _call(self, function: Any, step: Pass) -> None:
-        function(
+        self._library.forward(
             ctypes.byref(self._model),
             ctypes.byref(self._workspace),
             ctypes.byref(step),

@@ -18,13 +18,6 @@ static void embed(Stage *stage, const Model *m, const Workspace *w, const Pass *
     await_tasks(stage, pass->rows);
 }
 
-/* The logits of the wanted rows, which the layers have left in the residual stream. */
-static void read_out(Stage *stage, const Model *m, const Workspace *w, const Pass *pass, float *scratch) {
-    Operand x = {w->operand, w->operand_scale, w->operand_offset};
-    norm_rows(stage, m, w, m->final_norm, pass->wanted, pass->n_wanted, m->layers[0].qkv.inputs, scratch);
-    product(stage + 1, m->kind, STORE, &m->head, x, pass->n_wanted, pass->logits, m->head.outputs);
-}
-
 static void run(const Model *m, const Workspace *w, const Pass *pass, Stage *stage, Attending *attending,
                 float *scratch) {
     int rows = pass->rows, kind = m->kind;
@@ -45,7 +38,8 @@ static void run(const Model *m, const Workspace *w, const Pass *pass, Stage *sta
         encode_rows(stage++, kind, w, w->inner, rows, inner);
         product(stage++, kind, ADD, &layer->down, x, rows, w->residual, m->hidden_stride);
     }
-    read_out(stage, m, w, pass, scratch);
+    norm_rows(stage++, m, w, m->final_norm, pass->wanted, pass->n_wanted, hidden, scratch);
+    product(stage, kind, STORE, &m->head, x, pass->n_wanted, pass->logits, m->head.outputs);
 }
 
 /* Bytes of `stages` for a model of so many layers. */
@@ -63,16 +57,6 @@ void forward(const Model *m, const Workspace *w, const Pass *pass, uint8_t *stag
     {
         uint8_t *mine = private + omp_get_thread_num() * private_bytes(m);
         run(m, w, pass, (Stage *)stages, (Attending *)mine, (float *)(mine + sizeof(Attending)));
-    }
-}
-
-/* More logits of the last pass: `pass` wants other rows of it. */
-void complete(const Model *m, const Workspace *w, const Pass *pass, uint8_t *stages, uint8_t *private) {
-    memset(stages, 0, 2 * sizeof(Stage));
-#pragma omp parallel num_threads(pass->threads)
-    {
-        uint8_t *mine = private + omp_get_thread_num() * private_bytes(m);
-        read_out((Stage *)stages, m, w, pass, (float *)(mine + sizeof(Attending)));
     }
 }
 
