@@ -67,6 +67,11 @@ _NO_REQUEST = re.compile(
     re.IGNORECASE,
 )
 
+_ANYTHING = re.compile(
+    r"^\W*(?:please\s+)?(?:change|edit|modify|update|improve|rework|fix)"
+    r"(?:\s+(?:it|this|that|(?:the|this|my)\s+(?:file|code|script|module|text)))?\W*$",
+    re.IGNORECASE,
+)
 _RENAMES = re.compile(r"^\W*(?:please\s+)?rename\b[^.;\n]*\W*$", re.IGNORECASE)
 
 _ADDS = re.compile(
@@ -96,7 +101,10 @@ class Loss:
 
 
 def asks_for_less(instruction: str) -> bool:
-    """Whether an instruction may mean that text goes: it speaks of removing, simplifying, replacing."""
+    """Whether an instruction may mean that text goes: it speaks of removing, simplifying, replacing, or says
+    only that something is to change."""
+    if _ANYTHING.match(instruction) is not None:
+        return True
     wish = _NO_REQUEST.sub(" ", instruction)
     return _ASKS.search(wish) is not None or _NO_SPACES.search(wish) is not None
 

@@ -129,6 +129,8 @@ def test_what_was_changed_moved_or_replaced_is_not_lost(old: str, new: str) -> N
         "delete everything after line 20",
         "Drop support for CSV",
         "Simplify.",
+        "change it",
+        "Please improve this file.",
         "Refactor low_items",
         "Replace load by a call of csv2items.load",
         "Get rid of the comments",
@@ -156,6 +158,8 @@ def test_instructions_that_ask_for_less(instruction: str) -> None:
         "Don't delete comments, fix the typo",
         "Call self.delete(x) at the end",
         "Add a column email",
+        "Change the default of low to 3",
+        "Fix the typo in this file",
     ],
 )
 def test_instructions_that_do_not(instruction: str) -> None:
