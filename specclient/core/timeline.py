@@ -187,7 +187,7 @@ class Timeline:
         if any(name in data for name in _PLACED):
             self._place(data, reading, streamed, issued, end)
         if "time_to_first_token" not in data and streamed and attempt.first_content is not None:
-            seconds = _gap(attempt.started, attempt.first_content) or 0.0
+            seconds = data["client"].get("first_content", 0.0)
             data["time_to_first_token"] = {"seconds": seconds, "source": "client"}
         includes = getattr(reading, "ttft_includes_queue", None)
         if includes is not None:
@@ -254,12 +254,6 @@ class Timeline:
 
 _PLACED = ("queue", "prefill", "decode", "time_to_first_token")
 _PHASES = (*_PLACED, "server_total")
-
-
-def _gap(start: int | None, end: int | None) -> float | None:
-    if start is None or end is None or end < start:
-        return None
-    return (end - start) / NANOSECONDS
 
 
 def _is_reported(phase: Any) -> bool:
