@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
@@ -135,6 +136,21 @@ class Answer:
         assert handle.stats is not None
         ids = [token for step in steps for token in step.token_ids]
         return cls(ids, "".join(step.text for step in steps), steps, handle.stats)
+
+    @property
+    def logprobs(self) -> list[Any]:
+        """(the token's own, the most likely ones) for each token, where they were asked for."""
+        return [pair for step in self.steps for pair in step.logprobs]
+
+
+def assert_same(answer: Answer, plain: Answer, who: str = "") -> None:
+    """The text, the tokens, their end and what each was given as its chance; not the other candidates."""
+    assert answer.token_ids == plain.token_ids, who
+    assert answer.text == plain.text, who
+    assert answer.stats.finish_reason == plain.stats.finish_reason, who
+    for (token, _), (plain_token, _) in zip(answer.logprobs, plain.logprobs, strict=True):
+        assert token.token_id == plain_token.token_id
+        assert token.logprob == pytest.approx(plain_token.logprob, abs=1e-4)
 
 
 class Bench:

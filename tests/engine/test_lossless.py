@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from engine_kit import VOCAB, Bench, RecordingRunner, adversaries, oracle
+from engine_kit import VOCAB, Bench, RecordingRunner, adversaries, assert_same, oracle
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -45,16 +45,8 @@ def test_every_proposer_gives_the_plain_output(
     for name, proposer in adversaries(truth, seed).items():
         bench.use(proposer)
         answer = bench.ask(prompt, **wanted)
-        assert answer.token_ids == plain.token_ids, name
-        assert answer.text == plain.text, name
-        assert answer.stats.finish_reason == plain.stats.finish_reason, name
-        for (token, others), (plain_token, plain_others) in zip(
-            [pair for step in answer.steps for pair in step.logprobs],
-            [pair for step in plain.steps for pair in step.logprobs],
-            strict=True,
-        ):
-            assert token.token_id == plain_token.token_id
-            assert token.logprob == pytest.approx(plain_token.logprob, abs=1e-4)
+        assert_same(answer, plain, name)
+        for (_, others), (_, plain_others) in zip(answer.logprobs, plain.logprobs, strict=True):
             assert [o.token_id for o in others] == [o.token_id for o in plain_others]
 
 
