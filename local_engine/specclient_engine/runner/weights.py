@@ -7,7 +7,7 @@ says whether a folder holds a model of exactly that kind; anything else is left 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +18,8 @@ import torch
 from safetensors import safe_open
 
 from specclient_engine.errors import ModelCorrupt
-
-FAMILIES = frozenset({"llama", "mistral", "qwen2", "qwen3"})
-ROPE_TYPES = frozenset({"default", "linear", "dynamic", "llama3", "yarn"})
-"""Rotary scalings whose frequencies do not depend on the length of the text, as long as that is within
-`max_positions` (beyond it "dynamic" would begin to scale)."""
+from specclient_engine.runner.config import SCALINGS, Config, frequencies, read_config
+from specclient_engine.tokenizer import read_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +66,11 @@ class ModelShape:
         looked_up = 2 if embedding.itemsize == 2 else 4
         return self.linear_parameters * bytes_per_weight + self.vocab * self.hidden * looked_up
 
+    def packed_bytes(self, bytes_per_weight: int) -> int:
+        """What the weights occupy in the compiled kernels, which look tied embeddings up in the head."""
+        matrices = self.linear_parameters + (0 if self.tied else self.vocab * self.hidden)
+        return matrices * bytes_per_weight
+
     def rope_tables(self, positions: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Cosine and sine, float32 `[positions, head_dim / 2]` each."""
         angles = torch.outer(torch.arange(positions, dtype=torch.float32), self.inv_freq)
@@ -95,64 +97,47 @@ class LayerWeights:
 
 def read_shape(folder: Path) -> ModelShape | str:
     """The model's sizes, or in half a sentence why the fused runners cannot compute it."""
-    from transformers import AutoConfig
-
-    config = AutoConfig.from_pretrained(folder)
+    config = read_config(folder)
+    if config is None:
+        return f"its architecture is {read_json(folder / 'config.json').get('model_type', 'not named')}"
     refusal = _refusal(config)
     if refusal is not None:
         return refusal
-    rope = dict(config.rope_parameters)
-    inv_freq, rope_scale = _frequencies(config, rope)
-    heads = config.num_attention_heads
-    head_dim = getattr(config, "head_dim", None) or config.hidden_size // heads
-    if head_dim % 2 or len(inv_freq) != head_dim // 2:
+    inv_freq, rope_scale = frequencies(config)
+    if config.head_dim % 2 or len(inv_freq) != config.head_dim // 2:
         return "its rotary embedding does not cover the whole head"
     return ModelShape(
-        layers=config.num_hidden_layers,
-        hidden=config.hidden_size,
-        intermediate=config.intermediate_size,
-        heads=heads,
-        kv_heads=config.num_key_value_heads or heads,
-        head_dim=head_dim,
-        vocab=config.vocab_size,
-        max_positions=config.max_position_embeddings,
-        eps=config.rms_norm_eps,
-        tied=bool(config.tie_word_embeddings),
+        layers=config.size("num_hidden_layers"),
+        hidden=config.size("hidden_size"),
+        intermediate=config.size("intermediate_size"),
+        heads=config.heads,
+        kv_heads=config.kv_heads,
+        head_dim=config.head_dim,
+        vocab=config.size("vocab_size"),
+        max_positions=config.size("max_position_embeddings"),
+        eps=config.number("rms_norm_eps"),
+        tied=bool(config.values["tie_word_embeddings"]),
         inv_freq=inv_freq,
         rope_scale=rope_scale,
     )
 
 
-def _refusal(config: Any) -> str | None:
-    if config.model_type not in FAMILIES:
-        return f"its architecture is {config.model_type}"
-    if getattr(config, "quantization_config", None) is not None:
+def _refusal(config: Config) -> str | None:
+    values, rope = config.values, config.rope
+    if values.get("quantization_config") is not None:
         return "its weights are stored quantised"
-    if config.hidden_act != "silu":
-        return f"its activation is {config.hidden_act}"
-    rope_type = config.rope_parameters.get("rope_type", "default")
-    if rope_type not in ROPE_TYPES:
-        return f"its rotary scaling is {rope_type}"
-    if set(getattr(config, "layer_types", None) or ()) - {"full_attention"}:
+    if values["hidden_act"] != "silu":
+        return f"its activation is {values['hidden_act']}"
+    if set(values.get("layer_types") or ()) - {"full_attention"}:
         return "some of its layers do not attend to the whole context"
-    window = getattr(config, "sliding_window", None)
-    if window is not None and getattr(config, "use_sliding_window", True):
+    if any(isinstance(value, Mapping) for value in rope.values()):
+        return "its rotary embedding is described kind by kind of layer"
+    if rope["rope_type"] not in SCALINGS:
+        return f"its rotary scaling is {rope['rope_type']}"
+    window = values.get("sliding_window")
+    if window is not None and values.get("use_sliding_window", True):
         return f"it attends to a window of {window} tokens"
     return None
-
-
-def _frequencies(config: Any, rope: dict[str, Any]) -> tuple[torch.Tensor, float]:
-    """The published rotary scalings, as transformers computes them (`modeling_rope_utils`)."""
-    from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
-
-    rope_type = rope.get("rope_type", "default")
-    if rope_type != "default":
-        inv_freq, scale = ROPE_INIT_FUNCTIONS[rope_type](config, torch.device("cpu"))
-        return inv_freq.float(), float(scale)
-    head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    width = int(head_dim * rope.get("partial_rotary_factor", 1.0))
-    exponents = torch.arange(0, width, 2, dtype=torch.int64).float() / width
-    return 1.0 / (rope["rope_theta"] ** exponents), 1.0
 
 
 class WeightFiles:
