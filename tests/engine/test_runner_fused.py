@@ -14,7 +14,7 @@ from fused_models import FAMILIES, SIZES, save, save_model
 from transformers import LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
 
 from specclient_engine.errors import NotEnoughMemory, UnsupportedRequest
-from specclient_engine.runner import choice, threads
+from specclient_engine.runner import linear, threads
 from specclient_engine.runner.base import Chunk
 from specclient_engine.runner.fused import FusedRunner
 from specclient_engine.runner.fused_aten import AtenRunner
@@ -284,12 +284,19 @@ def test_heads_that_the_kernels_do_not_hold_are_computed_without_them(
     torch.testing.assert_close(whole(runner, ids), reference(model, ids), atol=2e-3, rtol=1e-3)
 
 
-def test_bfloat16_is_left_to_the_framework_where_the_processor_does_not_multiply_it(
+def test_bfloat16_is_computed_where_onednn_refuses_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    save_model("qwen2", tmp_path)
-    monkeypatch.setattr(choice, "instructions", frozenset)
-    assert isinstance(load_fused(tmp_path, dtype="bfloat16"), AtenRunner)
+    """As it does on processors without instructions for bfloat16."""
+
+    def refuse(*_: Any) -> None:
+        raise RuntimeError("bf16 path needs the cpu support avx512bw")
+
+    monkeypatch.setattr(linear, "PrepackedLinear", refuse)
+    model = save_model("qwen2", tmp_path)
+    ids = some_ids(40)
+    got, want = whole(aten(tmp_path, "bfloat16"), ids), reference(model, ids)
+    assert (got - want).norm() / want.norm() < 0.1
 
 
 def test_without_a_compiler_the_framework_computes_and_int8_is_refused(

@@ -55,11 +55,8 @@ def choose(dtype: Dtype, library: ctypes.CDLL | None) -> Choice:
 
 def _candidates(dtype: Dtype, compiled: bool) -> list[Choice]:
     kinds: tuple[Kind, ...] = ("bfloat16", "float32") if dtype == "auto" else (dtype,)
-    narrow = "avx512_bf16" in instructions()
-    native = [Choice(kind, True) for kind in kinds if compiled and (kind != "bfloat16" or narrow)]
-    if not native:
-        return [Choice(kind, False) for kind in kinds]
-    tiles = "amx_bf16" in instructions() and "bfloat16" in kinds
+    native = [Choice(kind, compiled) for kind in kinds]
+    tiles = compiled and "amx_bf16" in instructions() and "bfloat16" in kinds
     return [*native, Choice("bfloat16", False)] if tiles else native
 
 

@@ -51,10 +51,13 @@ def load_fused(
     if library is None and dtype == "int8":
         raise UnsupportedRequest(
             f"int8 needs the compiled kernels, and {found}: use bfloat16 or float32, or install a C compiler "
-            "on a processor with AVX-512 VNNI"
+            "on a processor with AVX2"
         )
     choice = choose(dtype, library)
-    _require_room(folder, shape, choice.kind, place)
+    if choice.native:
+        require_room_for_weights(folder.name, shape.packed_bytes(BYTES[choice.kind]), place)
+    else:
+        _require_room(folder, shape, choice.kind, place)
     why = found if library is None else "quicker here"
     kernels = "compiled kernels" if choice.native else f"torch operators ({why})"
     _log.info("%s runs as %s in %s.", folder.name, choice.kind, kernels)

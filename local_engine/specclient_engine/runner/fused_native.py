@@ -11,7 +11,6 @@ import torch
 from ..api import Progress, ProgressCallback
 from .base import Kind
 from .fused import PASS_ROWS, FusedRunner, Rows
-from .native_build import instructions
 from .native_kernels import (
     GROUP,
     KINDS,
@@ -42,8 +41,8 @@ class NativeRunner(FusedRunner):
     """The kernels of `kernels/pass.c` over weights in strips. Rows never depend on the rows beside them.
 
     `kind` is "float32", "bfloat16" or "int8". The residual stream, the norms and the softmax are float32
-    in all of them; int8 keeps its cache in bfloat16 where the processor multiplies that. `threads` compute a
-    pass: at first as many as torch may use, and never more.
+    in all of them; int8 keeps its cache in bfloat16. `threads` compute a pass: at first as many as torch may
+    use, and never more.
     """
 
     def __init__(
@@ -59,19 +58,17 @@ class NativeRunner(FusedRunner):
         self._library.private_bytes.restype = self._library.stage_bytes.restype = c_int64
         self._kept: list[torch.Tensor] = []
         self._pages = HugePages()
-        narrow = kind == "bfloat16" or (kind == "int8" and "avx512_bf16" in instructions())
-        kv_dtype = torch.bfloat16 if narrow else torch.float32
+        kv_kind: Kind = "float32" if kind == "float32" else "bfloat16"
         width = round_up(shape.head_dim, PANEL)
-        super().__init__(shape, kind, max_context, kv_dtype, torch.device("cpu"), width)
+        super().__init__(shape, kind, max_context, getattr(torch, kv_kind), torch.device("cpu"), width)
         layers = (Layer * shape.layers)()
         with WeightFiles(folder) as files, torch.inference_mode():
-            embedding = files.embedding
-            # A copy, so that the mapped file can go: it would count as this process's memory.
-            embedding = embedding.clone() if embedding.dtype == torch.bfloat16 else embedding.float().clone()
+            head = self._matrix(files.head(shape), None)
             self._model = Model(
                 layers=layers,
                 final_norm=self._floats(files.final_norm),
-                head=self._matrix(files.head(shape), None),
+                embedding=head if shape.tied else self._matrix(files.embedding, None),
+                head=head,
                 n_layers=shape.layers,
                 hidden=shape.hidden,
                 hidden_stride=round_up(shape.hidden, PANEL),
@@ -80,11 +77,9 @@ class NativeRunner(FusedRunner):
                 head_dim=shape.head_dim,
                 head_stride=width,
                 kind=KINDS[kind],
-                kv_kind=KINDS["bfloat16" if narrow else "float32"],
+                kv_kind=KINDS[kv_kind],
                 eps=shape.eps,
             )
-            name = "embedding" if embedding.dtype == torch.bfloat16 else "embedding32"
-            setattr(self._model, name, self._keep(embedding))
             cos, sin = shape.rope_tables(self.max_context)
             self._model.cos, self._model.sin = self._floats(cos), self._floats(sin)
             for index, layer in enumerate(files.layers(shape)):

@@ -7,6 +7,7 @@ threads where that of several is not split, hence a lone row is computed twice.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Protocol
 
 import torch
@@ -52,7 +53,9 @@ def make_linear(weight: torch.Tensor, bias: torch.Tensor | None, kind: str) -> L
     dtype: torch.dtype = getattr(torch, kind)
     weight, bias = weight.to(dtype), None if bias is None else bias.to(dtype)
     if weight.device.type == "cpu" and hasattr(torch.ops.mkldnn, "_reorder_linear_weight"):
-        return PrepackedLinear(weight, bias)
+        # oneDNN refuses bfloat16 on processors without instructions for it.
+        with suppress(RuntimeError):
+            return PrepackedLinear(weight, bias)
     return PlainLinear(weight, bias)
 
 

@@ -15,10 +15,16 @@ from pathlib import Path
 from ..models.cache import cache_root, locked
 
 SOURCES = Path(__file__).with_name("kernels")
-NEEDED = ("avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512_vnni")
-"""Instructions that the kernels are written in, as Linux names them."""
+NEEDED = ("avx2", "fma")
+"""Instructions that the kernels cannot do without, as Linux names them."""
 
-FLAGS = ("-O3", "-mtune=native", "-mfma", "-shared", "-fPIC", "-fopenmp", "-Wno-psabi")
+WIDE = ("avx512f", "avx512bw", "avx512vl", "avx512dq")
+"""What vectors of sixteen numbers take: all of these."""
+
+DOT = ("avx512_vnni", "avx512_bf16")
+"""What each multiplies and adds several narrow numbers at once."""
+
+FLAGS = ("-O3", "-mtune=native", "-shared", "-fPIC", "-fopenmp", "-Wno-psabi")
 SECONDS = 120
 
 
@@ -36,11 +42,18 @@ def native_library() -> ctypes.CDLL | str:
     compiler = next((found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))), None)
     if compiler is None:
         return "there is no C compiler (cc, gcc or clang) on the PATH"
-    flags = [*FLAGS, *("-m" + name.replace("_", "") for name in (*NEEDED, "avx512_bf16") if name in has)]
     try:
-        return ctypes.CDLL(str(_compiled(compiler, flags)))
+        return ctypes.CDLL(str(_compiled(compiler, [*FLAGS, *_instruction_flags(has)])))
     except (OSError, subprocess.SubprocessError) as problem:
         return f"{compiler} could not build the kernels ({type(problem).__name__})"
+
+
+def _instruction_flags(has: frozenset[str]) -> list[str]:
+    """The compiler's names of what the kernels use of `has`."""
+    used = list(NEEDED)
+    if has.issuperset(WIDE):
+        used += [*WIDE, *(name for name in DOT if name in has)]
+    return ["-m" + name.replace("_", "") for name in used]
 
 
 def _compiled(compiler: str, flags: list[str]) -> Path:

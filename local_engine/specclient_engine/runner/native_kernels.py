@@ -44,8 +44,8 @@ class Model(Structure):
 
     _fields_: ClassVar[Any] = [
         ("layers", POINTER(Layer)),
-        *((name, c_void_p) for name in ("final_norm", "cos", "sin", "embedding", "embedding32")),
-        ("head", Matrix),
+        *((name, c_void_p) for name in ("final_norm", "cos", "sin")),
+        *((name, Matrix) for name in ("embedding", "head")),
         *(
             (name, c_int32)
             for name in (
@@ -134,7 +134,7 @@ def pack(
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """The matrix `[outputs, inputs]` as strips of 32 outputs by steps of 4 bytes; int8 with its scales.
 
-    int8 is symmetric with one scale an output, stored with 128 added.
+    int8 is symmetric with one scale an output.
     """
     weight = (weight if weight.dtype == torch.bfloat16 else weight.float()).contiguous()
     outputs, inputs = round_up(weight.shape[0], STRIP), round_up(weight.shape[1], PANEL)

@@ -1,18 +1,11 @@
-/* One pass of a Llama-shaped model on AVX-512. */
+/* One pass of a Llama-shaped model. */
 #include "attention.h"
 #include "pack.h"
 #include <omp.h>
 
 static void embed(Stage *stage, const Model *m, const Workspace *w, const Pass *pass) {
     for (int row; (row = take(stage)) < pass->rows;) {
-        float *to = w->residual + (int64_t)row * m->hidden_stride;
-        int64_t from = pass->tokens[row] * m->hidden;
-        if (m->embedding32) memcpy(to, m->embedding32 + from, (size_t)m->hidden * 4);
-        else
-            for (int i = 0; i < m->hidden; i++) {
-                uint32_t bits = (uint32_t)m->embedding[from + i] << 16;
-                memcpy(to + i, &bits, 4);
-            }
+        unpack_row(&m->embedding, m->kind, pass->tokens[row], w->residual + (int64_t)row * m->hidden_stride);
         finished(stage);
     }
     await_tasks(stage, pass->rows);

@@ -2,117 +2,206 @@
 #pragma once
 #include "stages.h"
 
-/* A tile is `rows` rows by `vectors` vectors of outputs, its sums in registers: at most 12 by 2 of a strip of
- * weights, so that a dozen drafted tokens are computed while the weights stream by once, or 6 by 4 of a panel
- * of the cache, which is at hand already and whose rows are weighed in larger pieces. */
+/* A tile is `rows` rows by `vectors` vectors of outputs, its sums in registers. Of a strip of weights: as many
+ * rows by a slice as registers hold, so that many drafted tokens are computed while the weights stream by once;
+ * FEW_ROWS or less by the whole strip, as one slice alone would leave them waiting for their own last sum. Of a
+ * panel of the cache, which is at hand already: 6 rows, which are weighed in larger pieces. */
+#if REGISTERS == 32
+#define STRIP_ROWS 12
+#define PANEL_VECTORS 4
+#else
+#define STRIP_ROWS 6
+#define PANEL_VECTORS 2
+#endif
+#define MOST_VECTORS 4
+#define FEW_ROWS 2
+#define TILE 6
 
 /* Sums stay in registers only if the compiler unrolls every loop over rows and vectors. */
 #define UNROLL _Pragma("GCC unroll 12")
 
 /* Asks for what comes a kilobyte later: behind a tile of many rows the processor's own guesses do not reach
- * far enough, and memory and arithmetic would take turns. */
-static inline void fetch(const uint8_t *weights) {
+ * far enough, and memory and arithmetic would take turns. Always inlined: a function of nothing but prefetches
+ * counts as one without effect, and the compiler drops its calls. */
+static inline __attribute__((always_inline)) void fetch(const uint8_t *weights) {
     _mm_prefetch((const char *)weights + 1024, _MM_HINT_T0);
     _mm_prefetch((const char *)weights + 1088, _MM_HINT_T0);
 }
 
+/* Vector `v` of a step: two of a slice lie beside each other, and slices `slice` bytes apart. */
+static inline const uint8_t *vector_at(const uint8_t *step, int v, int64_t slice) {
+    return step + v / 2 * slice + v % 2 * (LANES * 4);
+}
+
+/* The products of one number of each row with vectors of weights, added to the sums. */
+static inline __attribute__((always_inline)) void add_outer(const int rows, const int vectors, const uint8_t *x,
+                                                            int64_t stride, const floats *w,
+                                                            floats sum[STRIP_ROWS][MOST_VECTORS]) {
+    UNROLL
+    for (int r = 0; r < rows; r++) {
+        floats a = splat(*(const float *)(x + r * stride));
+        UNROLL
+        for (int v = 0; v < vectors; v++) add_product(&sum[r][v], a, w[v]);
+    }
+}
+
 /* Sums over `steps` steps of float32 or bfloat16 numbers, on top of what `out` holds if `more`. */
 static inline __attribute__((always_inline)) void multiply_float(
-    const int bf16, const int rows, const int vectors, const uint8_t *x, int64_t stride, const uint8_t *weights,
-    int steps, const int more, float *out) {
-    __m512 sum[STRIP_ROWS][VECTORS];
+    const int kind, const int rows, const int vectors, const uint8_t *x, int64_t stride, const uint8_t *weights,
+    int64_t step_bytes, int64_t slice, int steps, const int more, float *out, int64_t out_stride) {
+    const int wide = kind == BFLOAT16 && !DOT_BFLOAT16 ? 8 : 4;
+    floats sum[STRIP_ROWS][MOST_VECTORS], w[MOST_VECTORS];
     UNROLL
     for (int r = 0; r < rows; r++)
         UNROLL
         for (int v = 0; v < vectors; v++)
-            sum[r][v] = more ? _mm512_load_ps(out + 16 * (r * vectors + v)) : _mm512_setzero_ps();
-    for (int s = 0; s < steps; s++) {
-        __m512 w[VECTORS];
+            sum[r][v] = more ? V(load_ps)(out + r * out_stride + LANES * v) : splat(0.f);
+    for (int s = 0; s < steps; s++, weights += step_bytes, x += wide) {
+        if (kind == FLOAT32) {
+            UNROLL
+            for (int v = 0; v < vectors; v++) w[v] = V(load_ps)((const float *)vector_at(weights, v, slice));
+            add_outer(rows, vectors, x, stride, w, sum);
+            continue;
+        }
+#if DOT_BFLOAT16
         UNROLL
-        for (int v = 0; v < vectors; v++)
-            w[v] = _mm512_load_ps((const float *)(weights + 64 * ((int64_t)s * vectors + v)));
+        for (int v = 0; v < vectors; v++) w[v] = V(load_ps)((const float *)vector_at(weights, v, slice));
         UNROLL
         for (int r = 0; r < rows; r++) {
-            __m512 a = _mm512_set1_ps(*(const float *)(x + r * stride + 4 * s));
+            floats a = splat(*(const float *)(x + r * stride));
             UNROLL
-            for (int v = 0; v < vectors; v++) {
-                if (bf16) __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum[r][v]) : "v"(a), "v"(w[v]));
-                else __asm__("vfmadd231ps %2, %1, %0" : "+v"(sum[r][v]) : "v"(a), "v"(w[v]));
-            }
+            for (int v = 0; v < vectors; v++) __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum[r][v]) : "v"(a), "v"(w[v]));
         }
+#else
+        UNROLL
+        for (int v = 0; v < vectors; v++)
+            w[v] = as_floats(V(slli_epi32)(load_ints(vector_at(weights, v, slice)), 16));
+        add_outer(rows, vectors, x, stride, w, sum);
+        UNROLL
+        for (int v = 0; v < vectors; v++)
+            w[v] = as_floats(
+                and_ints(load_ints(vector_at(weights, v, slice)), V(set1_epi32)((int32_t)0xffff0000)));
+        add_outer(rows, vectors, x + 4, stride, w, sum);
+#endif
     }
     UNROLL
     for (int r = 0; r < rows; r++)
         UNROLL
-        for (int v = 0; v < vectors; v++) _mm512_store_ps(out + 16 * (r * vectors + v), sum[r][v]);
+        for (int v = 0; v < vectors; v++) V(store_ps)(out + r * out_stride + LANES * v, sum[r][v]);
 }
 
-/* The same for int8: exact sums over each group, scaled and added up in order. Weights are stored + 128,
- * as the instruction takes unsigned times signed; `offset` takes that out again. */
-static inline __attribute__((always_inline)) void multiply_int8(
-    const int rows, const uint8_t *x, int64_t stride, const float *scale, const int32_t *offset, int groups,
-    const uint8_t *weights, float *out) {
-    for (int g = 0; g < groups; g++) {
-        __m512i sum[STRIP_ROWS][2];
+/* Exact sums of one step of int8 weights. */
+static inline __attribute__((always_inline)) void add_int8(const int rows, const int vectors, const uint8_t *x,
+                                                           int64_t stride, const uint8_t *weights, int64_t slice,
+                                                           ints sum[STRIP_ROWS][MOST_VECTORS]) {
+    ints w[MOST_VECTORS];
+#if DOT_INT8
+    UNROLL
+    for (int v = 0; v < vectors; v++) w[v] = load_ints(vector_at(weights, v, slice));
+    UNROLL
+    for (int r = 0; r < rows; r++) {
+        ints a = V(set1_epi32)(*(const int32_t *)(x + r * stride));
         UNROLL
-        for (int r = 0; r < rows; r++)
-            UNROLL
-            for (int v = 0; v < 2; v++) sum[r][v] = _mm512_set1_epi32(offset[r * groups + g]);
-        for (int s = g * (GROUP / 4); s < (g + 1) * (GROUP / 4); s++) {
-            __m512i w[2];
-            UNROLL
-            for (int v = 0; v < 2; v++) w[v] = _mm512_load_si512(weights + 64 * ((int64_t)s * 2 + v));
-            if (rows > 8) fetch(weights + 128 * (int64_t)s);
-            UNROLL
-            for (int r = 0; r < rows; r++) {
-                __m512i a = _mm512_set1_epi32(*(const int32_t *)(x + r * stride + 4 * s));
-                UNROLL
-                for (int v = 0; v < 2; v++)
-                    __asm__("vpdpbusd %2, %1, %0" : "+v"(sum[r][v]) : "v"(w[v]), "v"(a));
-            }
+        for (int v = 0; v < vectors; v++) __asm__("vpdpbusd %2, %1, %0" : "+v"(sum[r][v]) : "v"(w[v]), "v"(a));
+    }
+#else
+    for (int half = 0; half < 2; half++) {
+        UNROLL
+        for (int v = 0; v < vectors; v++) {
+            w[v] = load_ints(vector_at(weights, v, slice));
+            w[v] = V(srai_epi16)(half ? w[v] : V(slli_epi16)(w[v], 8), 8);
         }
         UNROLL
         for (int r = 0; r < rows; r++) {
-            __m512 by = _mm512_set1_ps(scale[r * groups + g]);
+            ints a = V(set1_epi32)(*(const int32_t *)(x + r * stride + 4 * half));
             UNROLL
-            for (int v = 0; v < 2; v++) {
-                float *to = out + 16 * (r * 2 + v);
-                __m512 before = g ? _mm512_load_ps(to) : _mm512_setzero_ps();
-                _mm512_store_ps(to, _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum[r][v]), by, before));
+            for (int v = 0; v < vectors; v++) {
+                ints pairs;
+                __asm__("vpmaddwd %3, %2, %1\n\tvpaddd %1, %0, %0"
+                        : "+v"(sum[r][v]), "=&v"(pairs)
+                        : "v"(a), "v"(w[v]));
+            }
+        }
+    }
+#endif
+}
+
+/* The same for int8: exact sums over each group, scaled and added up in order. */
+static inline __attribute__((always_inline)) void multiply_int8(
+    const int rows, const int vectors, const uint8_t *x, int64_t stride, const float *scale,
+    const int32_t *offset, int groups, const uint8_t *weights, int64_t slice, float *out) {
+    for (int g = 0; g < groups; g++) {
+        ints sum[STRIP_ROWS][MOST_VECTORS];
+        UNROLL
+        for (int r = 0; r < rows; r++)
+            UNROLL
+            for (int v = 0; v < vectors; v++) sum[r][v] = V(set1_epi32)(DOT_INT8 ? offset[r * groups + g] : 0);
+        for (int s = 0; s < GROUP / 4; s++, weights += SLICE * 4, x += 4 * operand_bytes(INT8)) {
+            if (rows > STRIP_ROWS * 2 / 3) fetch(weights);
+            add_int8(rows, vectors, x, stride, weights, slice, sum);
+        }
+        UNROLL
+        for (int r = 0; r < rows; r++) {
+            floats by = splat(scale[r * groups + g]);
+            UNROLL
+            for (int v = 0; v < vectors; v++) {
+                float *to = out + STRIP * r + LANES * v;
+                floats before = g ? V(load_ps)(to) : splat(0.f);
+                V(store_ps)(to, V(fmadd_ps)(V(cvtepi32_ps)(sum[r][v]), by, before));
             }
         }
     }
 }
 
 #define UP_TO_6(CALL) CALL(1) CALL(2) CALL(3) CALL(4) CALL(5) CALL(6)
-#define UP_TO_12(CALL) UP_TO_6(CALL) CALL(7) CALL(8) CALL(9) CALL(10) CALL(11) CALL(12)
+#if STRIP_ROWS == 12
+#define UP_TO_MOST(CALL) UP_TO_6(CALL) CALL(7) CALL(8) CALL(9) CALL(10) CALL(11) CALL(12)
+#else
+#define UP_TO_MOST(CALL) UP_TO_6(CALL)
+#endif
 
-static void strip_float(int kind, int rows, const uint8_t *x, int64_t stride, const uint8_t *strip, int steps,
-                        float *out) {
-#define CALL(N) case N: multiply_float(0, N, 2, x, stride, strip, steps, 0, out); return;
-    if (kind == FLOAT32) switch (rows) { UP_TO_12(CALL) }
+/* A tile against a strip of weights. */
+static void strip_tile(int kind, int rows, Operand x, int row, int inputs, const uint8_t *strip,
+                       float (*block)[STRIP]) {
+    int64_t stride = (int64_t)inputs * operand_bytes(kind), slice = (int64_t)inputs * element_bytes(kind) * SLICE;
+    int steps = inputs * element_bytes(kind) / 4, groups = inputs / GROUP;
+    const uint8_t *from = x.data + row * stride;
+    const float *scale = x.scale + row * groups;
+    const int32_t *offset = x.offset + row * groups;
+    int together = rows <= FEW_ROWS ? STRIP : SLICE;
+    for (int first = 0; first < STRIP; first += together, strip += slice) {
+        float *out = block[0] + first;
+#define WIDE(N) (((N) <= FEW_ROWS ? STRIP : SLICE) / LANES)
+#define FLOATS(KIND, N) multiply_float(KIND, N, WIDE(N), from, stride, strip, SLICE * 4, slice, steps, 0, out, STRIP)
+#define CALL(N) case N: FLOATS(FLOAT32, N); break;
+        if (kind == FLOAT32) switch (rows) { UP_TO_MOST(CALL) }
 #undef CALL
-#define CALL(N) case N: multiply_float(1, N, 2, x, stride, strip, steps, 0, out); return;
-    switch (rows) { UP_TO_12(CALL) }
+#define CALL(N) case N: FLOATS(BFLOAT16, N); break;
+        if (kind == BFLOAT16) switch (rows) { UP_TO_MOST(CALL) }
 #undef CALL
-}
-
-static void strip_int8(int rows, const uint8_t *x, int64_t stride, const float *scale, const int32_t *offset,
-                       int groups, const uint8_t *strip, float *out) {
-#define CALL(N) case N: multiply_int8(N, x, stride, scale, offset, groups, strip, out); return;
-    switch (rows) { UP_TO_12(CALL) }
+#define CALL(N) case N: multiply_int8(N, WIDE(N), from, stride, scale, offset, groups, strip, slice, out); break;
+        if (kind == INT8) switch (rows) { UP_TO_MOST(CALL) }
 #undef CALL
+#undef FLOATS
+    }
 }
 
 /* A tile against a panel of the cache: `more` adds to what is there. */
 static void panel_tile(int kind, int rows, const uint8_t *x, int64_t stride, const uint8_t *panel, int steps,
-                       int more, float (*out)[PANEL]) {
-#define CALL(N) case N: multiply_float(0, N, VECTORS, x, stride, panel, steps, more, out[0]); return;
-    if (kind == FLOAT32) switch (rows) { UP_TO_6(CALL) }
+                       int more, float (*block)[PANEL]) {
+    const int64_t pair = LANES * 8;
+    for (int first = 0; first < PANEL; first += PANEL_VECTORS * LANES, panel += PANEL_VECTORS * LANES * 4) {
+        float *out = block[0] + first;
+#define FLOATS(KIND, N) \
+    multiply_float(KIND, N, PANEL_VECTORS, x, stride, panel, PANEL * 4, pair, steps, more, out, PANEL)
+#define CALL(N) case N: FLOATS(FLOAT32, N); break;
+        if (kind == FLOAT32) switch (rows) { UP_TO_6(CALL) }
 #undef CALL
-#define CALL(N) case N: multiply_float(1, N, VECTORS, x, stride, panel, steps, more, out[0]); return;
-    switch (rows) { UP_TO_6(CALL) }
+#define CALL(N) case N: FLOATS(BFLOAT16, N); break;
+        if (kind == BFLOAT16) switch (rows) { UP_TO_6(CALL) }
 #undef CALL
+#undef FLOATS
+    }
 }
 
 /* Puts a tile where it belongs. SWIGLU: the strip holds 16 gates, then the 16 values they open. */
@@ -121,24 +210,23 @@ static void settle(int mode, const Matrix *m, int strip, int rows, float (*block
     int64_t column = (int64_t)strip * STRIP;
     for (int r = 0; r < rows; r++) {
         float *row = out + r * stride;
-        __m512 y[2];
-        for (int v = 0; v < 2; v++) {
-            y[v] = _mm512_load_ps(&block[r][16 * v]);
-            __m512 bias = m->bias ? _mm512_loadu_ps(m->bias + column + 16 * v) : _mm512_setzero_ps();
-            y[v] = m->scale ? _mm512_fmadd_ps(y[v], _mm512_loadu_ps(m->scale + column + 16 * v), bias)
-                            : _mm512_add_ps(y[v], bias);
+        floats y[STRIP / LANES];
+        for (int v = 0; v < STRIP / LANES; v++) {
+            y[v] = V(load_ps)(&block[r][LANES * v]);
+            floats bias = m->bias ? V(loadu_ps)(m->bias + column + LANES * v) : splat(0.f);
+            y[v] = m->scale ? V(fmadd_ps)(y[v], V(loadu_ps)(m->scale + column + LANES * v), bias)
+                            : V(add_ps)(y[v], bias);
         }
-        if (mode == SWIGLU) {
-            __m512 below = _mm512_add_ps(exp16(_mm512_sub_ps(_mm512_setzero_ps(), y[0])), _mm512_set1_ps(1.f));
-            _mm512_storeu_ps(row + strip * 16, _mm512_mul_ps(_mm512_div_ps(y[0], below), y[1]));
-            continue;
+        for (int v = 0; mode == SWIGLU && v < STRIP / LANES / 2; v++) {
+            floats gate = y[v], below = V(add_ps)(exponential(V(sub_ps)(splat(0.f), gate)), splat(1.f));
+            floats opened = V(mul_ps)(V(div_ps)(gate, below), y[v + STRIP / LANES / 2]);
+            V(storeu_ps)(row + strip * (STRIP / 2) + LANES * v, opened);
         }
-        for (int v = 0; v < 2; v++) {
-            int64_t left = m->outputs - column - 16 * v;
-            __mmask16 mask = left >= 16 ? 0xffff : left <= 0 ? 0 : (__mmask16)((1 << left) - 1);
-            float *to = row + column + 16 * v;
-            if (mode == ADD) y[v] = _mm512_add_ps(y[v], _mm512_maskz_loadu_ps(mask, to));
-            _mm512_mask_storeu_ps(to, mask, y[v]);
+        for (int v = 0; mode != SWIGLU && v < STRIP / LANES; v++) {
+            int64_t left = m->outputs - column - LANES * v;
+            float *to = row + column + LANES * v;
+            if (mode == ADD) y[v] = V(add_ps)(y[v], load_first(to, left));
+            store_first(to, left, y[v]);
         }
     }
 }
@@ -146,20 +234,14 @@ static void settle(int mode, const Matrix *m, int strip, int rows, float (*block
 static void product(Stage *stage, int kind, int mode, const Matrix *m, Operand x, int rows, float *out,
                     int64_t out_stride) {
     int strips = round_up(m->outputs, STRIP) / STRIP, blocks = round_up(rows, ROW_BLOCK) / ROW_BLOCK;
-    int64_t stride = (int64_t)m->inputs * element_bytes(kind);
-    int steps = stride / 4, groups = m->inputs / GROUP;
+    int64_t strip_bytes = (int64_t)m->inputs * element_bytes(kind) * STRIP;
     _Alignas(64) float block[STRIP_ROWS][STRIP];
     for (int task; (task = take(stage)) < strips * blocks;) {
         int strip = task % strips, first = task / strips * ROW_BLOCK;
         int end = first + ROW_BLOCK < rows ? first + ROW_BLOCK : rows;
-        const uint8_t *weights = m->strips + (int64_t)strip * steps * STRIP * 4;
         for (int row = first; row < end; row += STRIP_ROWS) {
             int n = end - row < STRIP_ROWS ? end - row : STRIP_ROWS;
-            const uint8_t *a = x.data + row * stride;
-            if (kind == INT8)
-                strip_int8(n, a, stride, x.scale + row * groups, x.offset + row * groups, groups, weights, block[0]);
-            else
-                strip_float(kind, n, a, stride, weights, steps, block[0]);
+            strip_tile(kind, n, x, row, m->inputs, m->strips + strip * strip_bytes, block);
             settle(mode, m, strip, n, block, out + row * out_stride, out_stride);
         }
         finished(stage);
