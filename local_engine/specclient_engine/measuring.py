@@ -7,6 +7,7 @@ from time import perf_counter
 
 from specclient_engine.cost import CostCurve
 from specclient_engine.cost_fit import fit_curve
+from specclient_engine.pass_logits import PassLogits
 from specclient_engine.request_state import MAX_DRAFT
 from specclient_engine.runner.base import Chunk, ModelRunner
 
@@ -41,8 +42,7 @@ def measure_cost(
 
     def time_pass(count: int, start: int) -> float:
         began = clock()
-        # Reading one number back waits for the device; more would be measured along.
-        runner.forward([Chunk(slot, start, [0] * count)])[-1, -1].item()
+        PassLogits(runner, [Chunk(slot, start, [0] * count)]).finish()
         return clock() - began
 
     try:

@@ -147,16 +147,14 @@ class Scheduler:
         prefilling = self._prefills()
         requests = [*decoding, *(request for request, _ in prefilling)]
         chunks += [chunk for _, chunk in prefilling]
-        started = perf_counter_ns()
-        rows = PassLogits(self._runner.forward(chunks))
-        passed = perf_counter_ns() - started
         for request in decoding:
             request.account.drafting += drafted - began
-            request.account.verifying += passed
-        if not prefilling:
-            cached = sum(chunk.start for chunk in chunks) // len(chunks)
-            count = sum(len(chunk.tokens) for chunk in chunks)
-            self._speculation.cost.observe(count, cached, passed * 1e-9)
+
+        def verified(nanoseconds: int) -> None:
+            for request in decoding:
+                request.account.verifying += nanoseconds
+
+        rows = PassLogits(self._runner, chunks, verified)
         self._show_hidden(requests, chunks)
         self._prefilled(prefilling)
         drafts += [NO_DRAFT] * len(prefilling)
@@ -165,6 +163,11 @@ class Scheduler:
             if chunk.rows_wanted:
                 self._take(request, draft, *rows.readers(request, offset, chunk.rows_wanted))
             offset += chunk.rows_wanted
+        # A pass that was not computed to the end says nothing of what its rows cost.
+        if not prefilling and rows.whole:
+            cached = sum(chunk.start for chunk in chunks) // len(chunks)
+            count = sum(len(chunk.tokens) for chunk in chunks)
+            self._speculation.cost.observe(count, cached, rows.spent * 1e-9)
 
     def _take(self, request: RequestState, draft: Draft, choose: Choose, row: ReadRow) -> None:
         """Verifies one request's draft. What fails here is this request's own, not the pass's."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, cast
 
 if TYPE_CHECKING:
     import torch
@@ -76,6 +76,34 @@ class ModelRunner(Protocol):
         The K/V of every token is written at its position, whether or not its logits were wanted.
         """
         ...
+
+
+PIECE_ROWS = 48
+"""Rows of logits computed together where a pass wants more: fewer would read the head too often."""
+
+
+class PiecewiseRunner(ModelRunner, Protocol):
+    """A runner that computes the logits of a pass piece by piece.
+
+    All of them take hundreds of megabytes over a large vocabulary, and verification often ends before it
+    comes to the last.
+    """
+
+    def begin(self, chunks: Sequence[Chunk]) -> int:
+        """As `forward`, without the logits; how many rows of them are wanted."""
+        ...
+
+    def logits(self, first: int, rows: int) -> torch.Tensor:
+        """The logits of `rows` wanted rows of the last pass, from the one numbered `first` on.
+
+        `rows` is at most PIECE_ROWS. The tensor is valid until the next call of any kind.
+        """
+        ...
+
+
+def piecewise(runner: ModelRunner) -> PiecewiseRunner | None:
+    """The runner, if it computes logits piece by piece."""
+    return cast("PiecewiseRunner", runner) if getattr(runner, "is_piecewise", False) else None
 
 
 class RevealingRunner(ModelRunner, Protocol):

@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from ..api import ProgressCallback
 from ..errors import NotEnoughMemory, UnsupportedRequest
 from .base import Dtype, Kind
-from .fused import Rows, Span
+from .fused import KEPT_ROWS, Rows, Span
 from .fused_aten import AtenRunner
 from .memory import WORKSPACE_BYTES, available_bytes
 from .weights import ModelShape
@@ -52,6 +52,8 @@ class CudaRunner(AtenRunner):
     """
 
     pass_rows = CHUNK
+    kept_rows = KEPT_ROWS
+    is_piecewise = False
 
     def __init__(
         self,

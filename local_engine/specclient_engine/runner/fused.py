@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from .base import Chunk, Kind
+from .base import PIECE_ROWS, Chunk, Kind
 from .kv import KVSlots
 from .weights import ModelShape
 
@@ -69,6 +69,8 @@ class FusedRunner(ABC):
     """
 
     pass_rows = PASS_ROWS
+    kept_rows = KEPT_ROWS
+    is_piecewise = False
     can_roll_back = True
     rollback_reason: str | None = None
 
@@ -115,12 +117,46 @@ class FusedRunner(ABC):
 
     def _room(self, rows: int) -> torch.Tensor:
         """Where logits go: the same memory every time, but for passes that want more rows than usual."""
-        if rows > KEPT_ROWS:
+        if rows > self.kept_rows:
             return torch.empty(rows, self.vocab_size, device=self.device)
         if self._logits is None:
-            self._logits = torch.empty(KEPT_ROWS, self.vocab_size, device=self.device)
+            self._logits = torch.empty(self.kept_rows, self.vocab_size, device=self.device)
         return self._logits[:rows]
 
     @abstractmethod
     def _compute(self, rows: Rows, logits: torch.Tensor) -> None:
         """Writes the K/V of all rows and the logits of the wanted ones into `logits`."""
+
+
+class PiecewiseFusedRunner(FusedRunner):
+    """A fused runner whose head is computed apart from its layers: see `PiecewiseRunner`."""
+
+    kept_rows = PIECE_ROWS
+    is_piecewise = True
+
+    @torch.inference_mode()
+    def begin(self, chunks: Sequence[Chunk]) -> int:
+        """As `forward`, without the logits; how many rows of them are wanted."""
+        passes = [self._run_layers(rows) for rows in split_rows(chunks, self.pass_rows)]
+        self._hidden = passes[0] if len(passes) == 1 else torch.cat(passes)
+        return len(self._hidden)
+
+    @torch.inference_mode()
+    def logits(self, first: int, rows: int) -> torch.Tensor:
+        """The logits of `rows` wanted rows of the last pass, from the one numbered `first` on."""
+        logits = self._room(rows)
+        self._read_out(self._hidden[first : first + rows], logits)
+        return logits
+
+    def _compute(self, rows: Rows, logits: torch.Tensor) -> None:
+        hidden = self._run_layers(rows)
+        if len(hidden):
+            self._read_out(hidden, logits)
+
+    @abstractmethod
+    def _run_layers(self, rows: Rows) -> torch.Tensor:
+        """Writes the K/V of all rows; what the layers make of the wanted ones, `[wanted, hidden]`."""
+
+    @abstractmethod
+    def _read_out(self, hidden: torch.Tensor, logits: torch.Tensor) -> None:
+        """Writes the logits of rows that the layers have made into `logits`."""

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from ..api import Progress, ProgressCallback
 from .attention import attend, attend_sdpa
 from .base import Kind
-from .fused import FusedRunner, Rows
+from .fused import PiecewiseFusedRunner, Rows
 from .linear import Linear, make_linear
 from .weights import LayerWeights, ModelShape, WeightFiles
 
@@ -32,7 +32,7 @@ class _Layer(NamedTuple):
     down: Linear
 
 
-class AtenRunner(FusedRunner):
+class AtenRunner(PiecewiseFusedRunner):
     """Query, key and value in one product, gate and up in another, weights prepacked, cache in place.
 
     `kind` is "bfloat16" or "float32". Rows do not depend on the rows beside them in float32; in bfloat16
@@ -86,12 +86,13 @@ class AtenRunner(FusedRunner):
             down=product(layer.down, layer.down_bias),
         )
 
-    def _compute(self, rows: Rows, logits: torch.Tensor) -> None:
+    def _run_layers(self, rows: Rows) -> torch.Tensor:
         tokens, positions = (torch.tensor(ids, device=self.device) for ids in (rows.tokens, rows.positions))
         x = self._blocks(tokens, positions, partial(self._attend, rows))
-        if rows.wanted:
-            last = x if len(rows.wanted) == len(rows.tokens) else x[rows.wanted]
-            logits.copy_(self._head_of(last))
+        return x if len(rows.wanted) == len(rows.tokens) else x[rows.wanted]
+
+    def _read_out(self, hidden: torch.Tensor, logits: torch.Tensor) -> None:
+        logits.copy_(self._head_of(hidden))
 
     def _head_of(self, x: torch.Tensor) -> torch.Tensor:
         return self._head(F.rms_norm(x, (self.shape.hidden,), self._final_norm, self.shape.eps))
