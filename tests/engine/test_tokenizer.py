@@ -23,7 +23,7 @@ from tokenizers import (
 
 from specclient_engine.errors import ModelCorrupt, ModelNotFound, UnsupportedRequest
 from specclient_engine.text import TextStream
-from specclient_engine.tokenizer import FolderTokenizer
+from specclient_engine.tokenizer import FolderTokenizer, as_continuation
 
 CORPUS = ["def rename(foo, bar):\n    return foo + bar\n", "Ünïcödé und 中文 🎉", "a  b\t\tc\r\nd"] * 3
 SPECIAL = ["<s>", "</s>", "<|end|>"]
@@ -109,6 +109,42 @@ def test_offsets_cover_the_text_without_gaps(tokenizer: FolderTokenizer) -> None
     assert offsets[-1][1] == len(text)
     for (start, end), (following, _) in itertools.pairwise(offsets):
         assert following in (start, end)
+
+
+def test_a_continuation_shares_its_vocabulary_with_the_prompt(tokenizer: FolderTokenizer) -> None:
+    """Of 150,000 tokens a second vocabulary would be 40 MB, held for as long as the model is served."""
+    prompt, middle = tokenizer._raw, tokenizer._middle
+    assert middle is not prompt
+    prompt.model.dropout = 0.5
+    assert middle.model.dropout == 0.5
+    prompt.model.dropout = None
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
+@given(parts=st.lists(st.sampled_from([*SPECIAL, "<tool>", "x<y>", " ", "foo", "中", "\r\n", "ab"])))
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_shared_vocabulary_reads_as_one_of_its_own(kind: str, parts: list[str], tmp_path: Path) -> None:
+    raw = KINDS[kind]()
+    raw.add_tokens([AddedToken("<tool>", special=False, rstrip=True), AddedToken("x<y>", single_word=True)])
+    tokenizer = save(raw, tmp_path)
+    spec = as_continuation(json.loads((tmp_path / "tokenizer.json").read_text()))
+    alone = Tokenizer.from_str(json.dumps(spec))
+    text = "".join(parts)
+    for special in (True, False):
+        alone.encode_special_tokens = tokenizer._middle.encode_special_tokens = special
+        ours, own = (each.encode(text, add_special_tokens=False) for each in (tokenizer._middle, alone))
+        assert (ours.ids, ours.offsets) == (own.ids, own.offsets)
+
+
+def test_added_tokens_with_ids_of_their_own_are_kept(tmp_path: Path) -> None:
+    byte_fallback().save(str(tmp_path / "tokenizer.json"))
+    spec = json.loads((tmp_path / "tokenizer.json").read_text())
+    last = spec["added_tokens"][-1]
+    spec["added_tokens"].append({**last, "id": 900, "content": "<far>", "special": False})
+    (tmp_path / "tokenizer.json").write_text(json.dumps(spec))
+    tokenizer = FolderTokenizer(tmp_path)
+    prompt = tokenizer.encode_prompt("<far>")
+    assert prompt[-1] == tokenizer.encode("<far>")[-1]
 
 
 def test_the_ends_of_a_text_come_from_all_files(tmp_path: Path) -> None:
