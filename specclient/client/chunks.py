@@ -7,6 +7,7 @@ would take most of the time that a stream takes.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -17,14 +18,10 @@ from specclient.report import Report
 from specclient.types import Answer, parse
 
 T = TypeVar("T", bound=Answer)
-State = tuple[type[Any], dict[str, Any], dict[str, Any], set[str]]
+State = tuple[Any, dict[str, Any], dict[str, Any], set[str]]
 """What an object of pydantic's is made of: class, fields, extra fields, and the names of those that came."""
 
 _new = object.__new__
-_set_fields, _set_extra, _set_names, _set_private = (
-    BaseModel.__dict__[name].__set__
-    for name in ("__dict__", "__pydantic_extra__", "__pydantic_fields_set__", "__pydantic_private__")
-)
 
 
 def maker(model: type[T]) -> drive.Make[T]:
@@ -72,26 +69,48 @@ def _copier(first: Any) -> Callable[[Piece], Any] | None:
         if not all(isinstance(value, LEAF) for value in values.values()):
             return None
 
+    bare, bare_choice, bare_delta = _bare(kind), _bare(choice_kind), _bare(delta_kind)
+
     def copied(piece: Piece) -> Any:
         _, text, padding = piece
-        delta = _new(delta_kind)
-        _set_fields(delta, {**delta_fields, "content": text})
-        _set_extra(delta, delta_extra.copy())
-        _set_names(delta, delta_names.copy())
-        _set_private(delta, None)
-        choice = _new(choice_kind)
-        _set_fields(choice, {**choice_fields, "delta": delta})
-        _set_extra(choice, choice_extra.copy())
-        _set_names(choice, choice_names.copy())
-        _set_private(choice, None)
-        chunk = _new(kind)
-        _set_fields(chunk, {**fields, "choices": [choice]})
-        _set_extra(chunk, extra.copy() if padding is None else {**extra, PADDING: padding})
-        _set_names(chunk, names.copy())
-        _set_private(chunk, None)
+        own = delta_fields.copy()
+        own["content"] = text
+        delta = _new(bare_delta)
+        delta.__dict__ = own
+        delta.__pydantic_extra__ = delta_extra.copy()
+        delta.__pydantic_fields_set__ = delta_names.copy()
+        delta.__pydantic_private__ = None
+        delta.__class__ = delta_kind
+        own = choice_fields.copy()
+        own["delta"] = delta
+        choice = _new(bare_choice)
+        choice.__dict__ = own
+        choice.__pydantic_extra__ = choice_extra.copy()
+        choice.__pydantic_fields_set__ = choice_names.copy()
+        choice.__pydantic_private__ = None
+        choice.__class__ = choice_kind
+        own = fields.copy()
+        own["choices"] = [choice]
+        chunk = _new(bare)
+        chunk.__dict__ = own
+        chunk.__pydantic_extra__ = extra.copy() if padding is None else {**extra, PADDING: padding}
+        chunk.__pydantic_fields_set__ = names.copy()
+        chunk.__pydantic_private__ = None
+        chunk.__class__ = kind
         return chunk
 
     return copied
+
+
+@cache
+def _bare(kind: Any) -> Any:
+    """A class whose objects become `kind`'s once they are filled.
+
+    Its attributes are set as those of any object: what pydantic does for each of them would take as long
+    as the rest of a copy.
+    """
+    own: dict[str, Any] = {"__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
+    return type(kind)(kind.__name__, (kind,), {**own, "__module__": kind.__module__})
 
 
 def _state(model: Any, own: str) -> State:

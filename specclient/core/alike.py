@@ -45,31 +45,31 @@ _FIELD = b"data: "
 class Alike:
     """What the events of one stream have in common. It gives up on one whose events never are alike."""
 
-    __slots__ = ("_before", "_behind", "_between", "_first", "_last", "_like", "_vain")
+    __slots__ = ("_first", "_last", "_vain", "before", "behind", "between", "like")
 
     def __init__(self) -> None:
-        self._before = self._behind = self._between = self._first = self._last = b""
-        self._like: dict[str, Any] | None = None
+        self.before = self.behind = self.between = self._first = self._last = b""
+        self.like: dict[str, Any] | None = None
         self._vain = 0  # how often in a row what was learnt was of no use
 
     def event(self, block: bytes) -> Piece | None:
         """The only event of a block, one data line and the blank line behind it, where it is alike."""
-        if self._like is not None and block.startswith(self._first) and block.endswith(self._last):
+        if self.like is not None and block.startswith(self._first) and block.endswith(self._last):
             return self.piece(block[6:-2])
         return None
 
     def piece(self, data: bytes) -> Piece | None:
         """An event's data in short; None where they are not alike and have to be read."""
-        like = self._like
-        if like is None or not (data.startswith(self._before) and data.endswith(self._behind)):
+        like = self.like
+        if like is None or not (data.startswith(self.before) and data.endswith(self.behind)):
             return None
-        text = data[len(self._before) : -len(self._behind)]
+        text = data[len(self.before) : -len(self.behind)]
         padding = None
         try:
-            if self._between:
-                text, _, behind = text.partition(self._between)
-                padding = _string(behind)
-            content = _string(text)
+            if self.between:
+                text, _, behind = text.partition(self.between)
+                padding = string(behind)
+            content = string(text)
         except ValueError:
             return None
         self._vain = 0
@@ -80,7 +80,7 @@ class Alike:
         if self._vain >= _VAIN or not is_text(event):
             return
         self._vain += 1
-        self._like = None
+        self.like = None
         found = _CONTENT.search(data)
         if found is None or b"\n" in data:
             return
@@ -95,14 +95,15 @@ class Alike:
         except ValueError:
             return
         if proven:
-            self._before, self._between, self._behind = before, between, behind
+            self.before, self.between, self.behind = before, between, behind
             self._first, self._last = _FIELD + before, behind + b"\n\n"
-            self._like = filled((event, event["choices"][0]["delta"]["content"], event.get(PADDING)))
+            self.like = filled((event, event["choices"][0]["delta"]["content"], event.get(PADDING)))
 
 
-def _string(written: bytes) -> str:
+def string(written: bytes) -> str:
     """What is between the quotes of a JSON string. Raises ValueError where it is anything else."""
-    if b'"' not in written and b"\\" not in written and (plain := written.decode()).isprintable():
+    plain = written.decode()
+    if '"' not in plain and "\\" not in plain and plain.isprintable():
         return plain
     string: str = from_json(b'"%b"' % written)  # no JSON unless it is exactly one string
     return string

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic_core import from_json
 
-from specclient.core.alike import Alike
+from specclient.core.alike import Alike, Piece
 from specclient.core.encodings import decoder
 from specclient.core.exchange import DONE
+from specclient.core.lone import Lone
 from specclient.core.sse import SSEReader
 from specclient.core.wire import Wire
 from specclient.errors import APIConnectionError, APIResponseValidationError
@@ -37,7 +38,7 @@ class Body:
         self._alike = Alike()
         self._unpack = decoder(headers.get("content-encoding", ""))
         self._pieces: list[bytes] = []
-        self._left = limit
+        self._lone = Lone(self._alike, limit)
         self._limit = limit
         self.fault: APIResponseValidationError | None = None
         self._wire = wire
@@ -49,9 +50,9 @@ class Body:
     def feed(self, block: bytes) -> list[Any]:
         """The objects that `block` completes."""
         if self._unpack is not None:
-            block = self._unpack(block, self._left + 1)
-        self._left -= len(block)
-        if self._left < 0:
+            block = self._unpack(block, self._lone.left + 1)
+        self._lone.left -= len(block)
+        if self._lone.left < 0:
             raise APIResponseValidationError(
                 f"The answer is larger than {self._limit} bytes (max_response_bytes); reading was stopped."
             )
@@ -90,6 +91,17 @@ class Body:
                 if value is not DONE and not name:
                     alike.learn(data, value)
         return objects
+
+    def lone(self, data: bytes, block: bytes, objects: list[Any]) -> Callable[[bytes], Piece | None] | None:
+        """What knows a read that is like `data`, which was an HTTP chunk of `block`, which gave `objects`.
+
+        None where nothing can: only `feed` may read what comes.
+        """
+        if len(objects) != 1 or type(objects[0]) is not tuple or self._unpack is not None:
+            return None
+        if not self._reader.idle or not self._lone.learn(data, block, objects[0]):
+            return None
+        return self._lone.piece
 
     def _is_stream_after_all(self) -> bool:
         """Whether what is called JSON is an event stream: its first byte begins a field, and no JSON."""
@@ -138,18 +150,18 @@ class ErrorBody(Body):
         """Keep what fits and can be read."""
         if self._unpack is not None:
             try:
-                block = self._unpack(block, self._left + 1)
+                block = self._unpack(block, self._lone.left + 1)
             except APIResponseValidationError:
                 self._readable = False
         if not self._readable:
             return []
-        self._pieces.append(block[: max(self._left, 0)])
-        self._left -= len(block)
+        self._pieces.append(block[: max(self._lone.left, 0)])
+        self._lone.left -= len(block)
         return []
 
     @property
     def full(self) -> bool:
-        return self._left <= 0
+        return self._lone.left <= 0
 
 
 def _json(data: bytes) -> Any:

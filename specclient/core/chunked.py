@@ -20,6 +20,14 @@ _LONGEST_SIZE_LINE = 1024
 _HEAD, _BODY, _PASS = range(3)
 
 
+def is_one_chunk(data: bytes, content: bytes) -> bool:
+    """Whether `data` is one whole HTTP chunk, and holds `content`."""
+    found = _SIZE.match(data)
+    return (
+        found is not None and int(found[1], 16) == len(content) and data[found.end() :] == content + b"\r\n"
+    )
+
+
 class ChunkJoiner:
     """The bytes of one response, read by read. `reset` before the next one on the same connection."""
 

@@ -8,7 +8,7 @@ element where the stream said that it is over, and None at its end. A plain answ
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from specclient.core.wire import Wire
@@ -40,7 +40,7 @@ class Exchange(Protocol):
     stats: Any
     """The embedded engine's account at the end; None over HTTP."""
 
-    def read(self) -> list[Any] | None: ...
+    def read(self) -> Sequence[Any] | None: ...
 
     def read_text(self) -> str:
         """The whole body as text, cut at 1 MiB: for error pages."""
@@ -65,7 +65,7 @@ class AsyncExchange(Protocol):
     wire: Wire
     stats: Any
 
-    async def read(self) -> list[Any] | None: ...
+    async def read(self) -> Sequence[Any] | None: ...
 
     async def read_text(self) -> str: ...
 

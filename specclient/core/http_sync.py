@@ -3,143 +3,30 @@
 from __future__ import annotations
 
 import socket
-import ssl
 import threading
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, cast
 
 import httpcore
 
+from specclient.core.alike import Piece
 from specclient.core.body import Body, ErrorBody
-from specclient.core.chunked import ChunkJoiner
-from specclient.core.exchange import DRAIN_BYTES, READ_BYTES, ReadingStopped
+from specclient.core.exchange import DRAIN_BYTES, ReadingStopped
 from specclient.core.http import FAULTS, MAX_REDIRECTS, core_request, redirected, response_headers, translated
 from specclient.core.pool_calls import POOL_CALLS, closed_when_dropped
 from specclient.core.pools import Pools, Shard
 from specclient.core.send import Connect, Send
+from specclient.core.stream_sync import Stream, pool
 from specclient.core.wire import Wire
-
-
-class _Stream(httpcore.NetworkStream):
-    """A network stream that asks the attempt's `Wire` how long each operation may take.
-
-    The head of a request waits for its body, so that both leave in one write and one packet.
-    """
-
-    def __init__(self, inner: httpcore.NetworkStream) -> None:
-        self._inner = inner
-        self._socket = _socket_of(inner)
-        self._head = b""
-        self.joiner = ChunkJoiner()
-
-    def read(self, max_bytes: int, timeout: Any = None) -> bytes:
-        if not isinstance(timeout, Wire):
-            return self._inner.read(max_bytes, timeout)
-        if (rest := self.joiner.rest) is not None:
-            self.joiner.rest = None
-            return rest
-        while data := self._inner.read(max_bytes, timeout.read()):
-            if joined := self.joiner.feed(data):
-                return joined
-        return data
-
-    def content(self, wire: Wire) -> bytes | None:
-        """The body's next bytes; None where only the parser above can tell what comes."""
-        joiner = self.joiner
-        while joiner.takes_content:
-            if content := joiner.take(self._receive(wire)):
-                return content
-        return None
-
-    def _receive(self, wire: Wire) -> bytes:
-        """`_inner.read` without its layers: chunks come one by one, and each would pay for them.
-
-        To set a socket's limit is a system call. One that is a little shorter than the time left is
-        therefore left as it is, and what then remains is waited for in a further turn.
-        """
-        connection = self._socket
-        if connection is None:
-            return self._inner.read(READ_BYTES, wire.read())
-        while True:
-            left, limit = wire.read(), connection.gettimeout()
-            try:
-                if left is None or left < 1:
-                    connection.settimeout(left)
-                elif limit is None or not 0.8 * left <= limit <= left:
-                    connection.settimeout(0.9 * left)
-                return connection.recv(READ_BYTES)
-            except OSError as error:
-                if not isinstance(error, TimeoutError) or error.errno is not None:  # the network's own
-                    raise httpcore.ReadError(error) from error
-
-    def write(self, buffer: bytes, timeout: Any = None) -> None:
-        if not isinstance(timeout, Wire):
-            return self._inner.write(buffer, timeout)
-        if timeout.joins_body:
-            timeout.joins_body = False
-            self._head = buffer
-            self.joiner.reset()
-            return None
-        if buffer := self._head + buffer:
-            self._head = b""
-            self._inner.write(buffer, timeout.write())
-            timeout.timeline.sent()
-        return None
-
-    def close(self) -> None:
-        self._inner.close()
-
-    def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: Any = None
-    ) -> httpcore.NetworkStream:
-        seconds = timeout.connect() if isinstance(timeout, Wire) else timeout
-        inner = self._inner.start_tls(ssl_context, server_hostname, seconds)
-        if isinstance(timeout, Wire):
-            timeout.timeline.connected()
-        return _Stream(inner)
-
-    def get_extra_info(self, info: str) -> Any:
-        return self._inner.get_extra_info(info)
-
-
-def _socket_of(stream: httpcore.NetworkStream) -> socket.socket | None:
-    """The socket whose bytes are the stream's own; None where TLS runs inside TLS (a proxy's)."""
-    if isinstance(stream.get_extra_info("ssl_object"), ssl.SSLObject):  # a socket's own is none of these
-        return None
-    found = stream.get_extra_info("socket")
-    return found if isinstance(found, socket.socket) else None
-
-
-class _Backend(httpcore.NetworkBackend):
-    def __init__(self) -> None:
-        self._inner = httpcore.SyncBackend()
-
-    def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: Any = None,
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
-    ) -> httpcore.NetworkStream:
-        seconds = timeout.connect() if isinstance(timeout, Wire) else timeout
-        inner = self._inner.connect_tcp(host, port, seconds, local_address, socket_options)
-        if isinstance(timeout, Wire):
-            timeout.timeline.connected()
-        return _Stream(inner)
-
-
-def _pool(**options: Any) -> httpcore.ConnectionPool:
-    return httpcore.ConnectionPool(**options, network_backend=_Backend())
 
 
 def _close(pools: Pools) -> None:
     with POOL_CALLS:
-        for pool in pools.take():
-            pool.close()
+        for each in pools.take():
+            each.close()
 
 
 def _give_back(response: httpcore.Response, pools: Pools, shard: Shard) -> None:
@@ -153,7 +40,7 @@ class HttpTransport:
     """Opens exchanges over pooled connections; safe from several threads."""
 
     def __init__(self, connect: Connect) -> None:
-        self._pools = Pools(connect, _pool)
+        self._pools = Pools(connect, pool)
         weakref.finalize(self, POOL_CALLS.dropped, partial(_close, self._pools))
 
     def open(self, send: Send, wire: Wire) -> HttpExchange:
@@ -175,8 +62,8 @@ class HttpTransport:
         with POOL_CALLS:
             shard, gone = self._pools.acquire(send.url)
             try:
-                for pool in gone:
-                    pool.close()
+                for each in gone:
+                    each.close()
                 response = shard.pool.handle_request(core_request(send, wire))
             except BaseException:
                 self._pools.release(shard)
@@ -202,13 +89,28 @@ class HttpExchange:
         close = partial(_give_back, response, pools, shard)
         self._dropped = closed_when_dropped(self, close, self._blocks)
         stream = response.extensions.get("network_stream")
-        self._stream = stream if isinstance(stream, _Stream) else None
+        self._stream = stream if isinstance(stream, Stream) else None
         self._body: Body | None = None
+        self._known: Callable[[bytes], Piece | None] | None = None  # what may know the next read
         self._ended = False
         self._stopped = False
         self._closing = threading.RLock()
 
-    def read(self) -> list[Any] | None:
+    def read(self) -> Sequence[Any] | None:
+        known, stream = self._known, self._stream
+        if known is None or stream is None:
+            return self._read()
+        try:
+            data = stream.receive(self.wire)
+        except FAULTS as error:
+            raise self._broken(error) from error
+        if self._stopped:
+            raise ReadingStopped
+        piece = known(data)
+        return self._read(data) if piece is None else (piece,)
+
+    def _read(self, data: bytes | None = None) -> list[Any] | None:
+        """`read` of anything; `data` was received already."""
         if self._ended:
             return None
         if self._body is None:
@@ -217,24 +119,31 @@ class HttpExchange:
             )
         if self._body.fault is not None:
             raise self._body.fault
-        stream = self._stream
+        stream, block, self._known = self._stream, None, None
         try:
-            block = None if stream is None else stream.content(self.wire)
-            if block is None:
+            came = None if stream is None else stream.content(self.wire, data)
+            if came is None:
                 with POOL_CALLS:
                     block = next(self._blocks, None)
                 if stream is not None:
                     stream.joiner.parsing = False
         except FAULTS as error:
-            if self._stopped:
-                raise ReadingStopped from None
-            raise translated(error, self.wire, self.send) from error
+            raise self._broken(error) from error
         if self._stopped:
             raise ReadingStopped
+        if came is not None:
+            block, data = came
+            objects = self._body.feed(block)
+            if self.wire.only_idle:
+                self._known = self._body.lone(data, block, objects)
+            return objects
         if block is not None:
             return self._body.feed(block)
         self._ended = True
         return self._body.end()
+
+    def _broken(self, error: Exception) -> BaseException:
+        return ReadingStopped() if self._stopped else translated(error, self.wire, self.send)
 
     def read_text(self) -> str:
         body = ErrorBody(self.headers, self.wire)

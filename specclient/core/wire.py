@@ -97,6 +97,11 @@ class Wire:
             return self._seconds("first_content", timeout.first_content, attempt.issued)
         return self._seconds("first_byte", timeout.first_byte, attempt.issued)
 
+    @property
+    def only_idle(self) -> bool:
+        """Whether nothing but `content_idle` limits a read once content came."""
+        return self._deadline is None and self._finished is None and self._drain is None
+
     def touch(self) -> None:
         """Part of a plain body came: content, for the limits."""
         self._touched = time.perf_counter_ns()

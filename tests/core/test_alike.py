@@ -26,9 +26,9 @@ def event(content: Any, **others: Any) -> dict[str, Any]:
     return {"id": "c", "object": "chat.completion.chunk", "choices": [choice], **others}
 
 
-def body() -> Body:
+def body(limit: int = 1 << 30) -> Body:
     wire = Wire(Timeout(), Timeline())
-    return Body(HEADERS, streamed=True, limit=1 << 30, wire=wire)
+    return Body(HEADERS, streamed=True, limit=limit, wire=wire)
 
 
 def whole(objects: list[Any]) -> list[Any]:
