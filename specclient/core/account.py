@@ -56,27 +56,32 @@ def effect(plan: Plan, reading: Reading) -> Effect:
 def usage_data(reading: Reading) -> dict[str, Any]:
     """What a `Usage` is made of: the token counts, as far as the answer held them."""
     seen = reading.usage
-    return known(
-        {
-            "prompt": seen.prompt,
-            "completion": seen.completion,
-            "cached": seen.cached,
-            "reasoning": seen.reasoning,
-        }
-    )
+    data = {}
+    if seen.prompt is not None:
+        data["prompt"] = seen.prompt
+    if seen.completion is not None:
+        data["completion"] = seen.completion
+    if seen.cached is not None:
+        data["cached"] = seen.cached
+    if seen.reasoning is not None:
+        data["reasoning"] = seen.reasoning
+    return data
 
 
 def speculation_data(reading: Reading) -> dict[str, Any] | None:
     """What a `Speculation` is made of: how the server decoded, where it says so."""
-    figures = known(
+    passes, length = reading.forward_passes, reading.mean_acceptance_length
+    drafted, accepted = reading.drafted, reading.accepted_draft
+    if passes is None and length is None and drafted is None and accepted is None:
+        return None
+    return known(
         {
-            "forward_passes": reading.forward_passes,
-            "draft_tokens": reading.drafted,
-            "accepted_draft_tokens": reading.accepted_draft,
-            "mean_acceptance_length": reading.mean_acceptance_length,
+            "forward_passes": passes,
+            "draft_tokens": drafted,
+            "accepted_draft_tokens": accepted,
+            "mean_acceptance_length": length,
         }
     )
-    return figures or None
 
 
 def known(figures: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,9 @@ from specclient_providers.endpoint import REASONING_KEYS, HistoryRule
 PARTS = "content_parts"
 """Where specclient's own answers keep content that came as a list of parts: never sent."""
 
+READ = frozenset({PARTS, *REASONING_KEYS})
+"""The keys of an assistant's message that are looked at."""
+
 
 def fit(draft: PlanDraft) -> None:
     """Take out of the earlier answers what this endpoint is known to refuse, and say so."""

@@ -53,6 +53,11 @@ class Learned:
         """Whether the last answer from `url` was signed so."""
         return bool(self._gateways) and _origin(url) in self._gateways
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no refusal at all is held, also none that is too old."""
+        return not self._refusals
+
     def remember(self, url: str, model: str | None, reason: Reason, *, key: str = "prediction") -> None:
         """Keep `reason` for the time to live; a repeated refusal starts it anew."""
         refusal = Refusal(url, model or "", key, reason, self._clock() + self._ttl)

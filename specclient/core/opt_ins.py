@@ -16,9 +16,16 @@ _ENVELOPE = frozenset({"id", "object", "created", "model", "system_fingerprint",
 
 def asked_headers(facts: EndpointFacts, given: Iterable[str]) -> frozenset[str]:
     """Those of the caller's headers, by lower-case name, that switch on a report of this endpoint."""
-    fields = [opt.field for opt in facts.request.opt_ins]
-    ours = {name.removeprefix(_HEADER).lower() for name in fields if name.startswith(_HEADER)}
+    ours = {name.decode() for name in header_names(facts)}
     return frozenset(name.lower() for name in given) & ours if ours else frozenset()
+
+
+def header_names(facts: EndpointFacts) -> frozenset[bytes]:
+    """The request headers, by lower-case name, that switch on a report of this endpoint."""
+    fields = [opt.field for opt in facts.request.opt_ins]
+    return frozenset(
+        name.removeprefix(_HEADER).lower().encode() for name in fields if name.startswith(_HEADER)
+    )
 
 
 def switch_on(draft: PlanDraft, learned: Learned | None, asked_headers: frozenset[str]) -> None:

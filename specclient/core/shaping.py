@@ -73,9 +73,12 @@ def write_prediction(draft: PlanDraft, known: KnownText) -> bool:
         return True
     given = shape_of(known.raw)
     if given in shapes:
-        draft.body["prediction"] = written = _documented(known.raw)
-        if written != known.raw:
+        written = _documented(known.raw)
+        if written == known.raw:
+            written = known.raw
+        else:
             draft.note("shape", "Only the documented keys of the prediction were sent.")
+        draft.body["prediction"] = written
         return True
     draft.body["prediction"] = _SHAPES[shapes[0]](known.text)
     if given is not None:
@@ -203,6 +206,13 @@ def caution(draft: PlanDraft) -> None:
             draft.note(f"caution:{item.parameter}", f"{item.text}.", item.source)
 
 
+def read_for(parameter: str) -> frozenset[str]:
+    """The keys of a request that `present` looks at for a parameter; "audio" is also looked for in messages
+    whose content is a list of parts."""
+    name = parameter.partition(">")[0]
+    return frozenset(_KEYS.get(name, (name,)))
+
+
 def present(body: Mapping[str, Any], parameter: str) -> bool:
     """Whether a request uses a parameter in the sense of a rule: "tools", "n>1", "min_p>0", …"""
     return _test_of(parameter)(body)
@@ -255,3 +265,4 @@ _TESTS: dict[str, Callable[[Mapping[str, Any]], bool]] = {
     "audio": _uses_audio,
     "modalities": _uses_modalities,
 }
+_KEYS = {"tools": ("tools", "functions"), "logprobs": ("logprobs", "top_logprobs")}

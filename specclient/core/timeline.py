@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from specclient.core.stamps import NANOSECONDS, AttemptStamps, EnginePhases
 from specclient.report import Timing
@@ -94,7 +94,8 @@ class Timeline:
         last = attempt.last_content
         if now is None or now == last:
             self.frame()
-            now = cast(int, attempt.last_frame)
+            now = attempt.last_frame
+            assert now is not None
         attempt.last_content = now
         attempt.content_frames += 1
         if last is None:
@@ -169,25 +170,29 @@ class Timeline:
         that are `Phase`-like (seconds and source) or None: an endpoint's reading, `EnginePhases`, or None
         when only the client's stopwatch is known.
         """
-        attempt = self.attempt
+        attempt, started = self.attempt, self.started
         end = self.ended if self.ended is not None else self._clock()
         issued = attempt.issued
         # A request is handed to the engine by a call that returns after the engine has stamped it.
         if isinstance(reading, EnginePhases):
             issued = min(issued, reading.submitted)
+        client = self._client(streamed, end)
         data: dict[str, Any] = {
-            "total": {"seconds": self.seconds(end), "source": "client"},
-            "client": self._client(streamed, end),
-            "sent_at": self.seconds(issued),
+            "total": {"seconds": (end - started) / NANOSECONDS, "source": "client"},
+            "client": client,
+            "sent_at": (issued - started) / NANOSECONDS,
         }
-        said: dict[str, Any] = {name: getattr(reading, name, None) for name in _PHASES}
-        for name, phase in said.items():
-            if _is_reported(phase):
-                data[name] = {"seconds": float(phase.seconds), "source": phase.source}
-        if any(name in data for name in _PLACED):
-            self._place(data, reading, streamed, issued, end)
-        if "time_to_first_token" not in data and streamed and attempt.first_content is not None:
-            seconds = data["client"].get("first_content", 0.0)
+        if reading is not None:
+            placed = False
+            for name in _PHASES:
+                phase = getattr(reading, name, None)
+                if phase is not None and _is_reported(phase):
+                    data[name] = {"seconds": float(phase.seconds), "source": phase.source}
+                    placed = placed or name in _PLACED
+            if placed:
+                self._place(data, reading, streamed, issued, end)
+        if streamed and "time_to_first_token" not in data and attempt.first_content is not None:
+            seconds = client.get("first_content", 0.0)
             data["time_to_first_token"] = {"seconds": seconds, "source": "client"}
         includes = getattr(reading, "ttft_includes_queue", None)
         if includes is not None:
@@ -230,26 +235,30 @@ class Timeline:
     def _client(self, streamed: bool, end: int) -> dict[str, float]:
         attempt = self.attempt
         started, headers, first = attempt.started, attempt.headers, attempt.first_content
-        stamps = {
-            "load": (started, attempt.loaded),
-            "connect": (started, attempt.connected),
-            "await_headers": (attempt.issued, headers),
-            "await_content": (
-                attempt.issued if headers is None else headers,
+        issued = attempt.issued
+        stamps = [
+            ("load", started, attempt.loaded),
+            ("connect", started, attempt.connected),
+            ("await_headers", issued, headers),
+            (
+                "await_content",
+                issued if headers is None else headers,
                 first if streamed else attempt.last_frame,
             ),
-            "after": (attempt.last_frame, end),
-        }
+            ("after", attempt.last_frame, end),
+        ]
         if streamed:
-            stamps["receive"] = (first, attempt.last_content)
-            stamps["first_frame"] = (started, attempt.first_frame)
-            stamps["first_content"] = (started, first)
-            stamps["first_answer"] = (started, attempt.first_answer)
-        return {
-            name: (to - since) / NANOSECONDS
-            for name, (since, to) in stamps.items()
-            if since is not None and to is not None and to >= since
-        }
+            stamps += (
+                ("receive", first, attempt.last_content),
+                ("first_frame", started, attempt.first_frame),
+                ("first_content", started, first),
+                ("first_answer", started, attempt.first_answer),
+            )
+        found: dict[str, float] = {}
+        for name, since, to in stamps:
+            if since is not None and to is not None and to >= since:
+                found[name] = (to - since) / NANOSECONDS
+        return found
 
 
 _PLACED = ("queue", "prefill", "decode", "time_to_first_token")
@@ -257,8 +266,6 @@ _PHASES = (*_PLACED, "server_total")
 
 
 def _is_reported(phase: Any) -> bool:
-    """Nothing, zero, negative or not a number is "not reported"."""
-    if phase is None:
-        return False
+    """Zero, negative or not a number is "not reported"."""
     seconds = getattr(phase, "seconds", None)
     return isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 < seconds < float("inf")

@@ -131,6 +131,12 @@ class Economist:
         """Whether neither evidence nor prices say more of a call than what was decided before it."""
         return not (self.options.watches or self._prices)
 
+    @property
+    def is_decided(self) -> bool:
+        """Whether the gate decides the same for every prediction."""
+        options = self.options
+        return options.gate == "always" and not options.holdout and options.min_chars is None
+
     def _accounted(
         self, report: Report, decision: Decision | None, completed: bool, workload: str | None
     ) -> Report:

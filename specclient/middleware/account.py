@@ -6,17 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from pydantic_core import to_json
+
 from specclient import tracing
 from specclient.core import account
-from specclient.core.errors import error_in, request_id
-from specclient.core.plan import Plan
+from specclient.core.errors import REQUEST_ID_HEADERS, error_in
 from specclient.core.stamps import NANOSECONDS
 from specclient.core.timeline import Timeline
-from specclient.middleware.late import LateReport
+from specclient.middleware.decided import Decided
 from specclient.report import Reason
 from specclient_providers import AnswerReader, Reading
 
 _REASONING = ("reasoning_content", "reasoning", "thinking")
+_REQUEST_IDS = tuple(name.encode() for name in REQUEST_ID_HEADERS)
+_ENVELOPE = ("id", "model", "service_tier", "system_fingerprint")
 _ANSWER = ("content", "refusal", "tool_calls", "function_call", "audio")
 
 
@@ -70,15 +73,17 @@ class Answer:
     def failure(self) -> Exception | None:
         return ErrorInAnswer("the answer holds an error object") if self.error else None
 
-    def headers(self, headers: Mapping[str, str]) -> None:
-        """Take the response headers, by lower-case name."""
-        self.reader.headers(headers)
-        self.request_id = request_id(headers)
+    def headers(self, headers: Mapping[bytes, bytes]) -> None:
+        """Take the name of the request from the response headers, by lower-case name."""
+        for name in _REQUEST_IDS:
+            if (told := headers.get(name)) is not None:
+                self.request_id = told.decode("latin-1")
+                return
 
     def event(self, data: Mapping[str, Any]) -> Literal["answer", "reasoning"] | None:
         """Take note of one event or body; what kind of content it holds."""
         self.reader.event(data)
-        for name in ("id", "model", "service_tier", "system_fingerprint"):
+        for name in _ENVELOPE:
             told = data.get(name)
             if told and isinstance(told, str):
                 setattr(self, name, told)
@@ -119,46 +124,50 @@ def _content_of(choice: Mapping[str, Any]) -> Literal["answer", "reasoning"] | N
     delta = choice.get("delta") or choice.get("message")
     if not (type(delta) is dict or isinstance(delta, Mapping)):
         return "answer" if choice.get("text") else None
-    if any(delta.get(name) for name in _ANSWER):
-        return "answer"
-    return "reasoning" if any(delta.get(name) for name in _REASONING) else None
+    for name in _ANSWER:
+        if delta.get(name):
+            return "answer"
+    for name in _REASONING:
+        if delta.get(name):
+            return "reasoning"
+    return None
 
 
 def report_on(
-    name: str,
-    plan: Plan,
+    decided: Decided,
     timeline: Timeline,
     tried: list[Tried],
     answer: Answer,
     reading: Reading,
     streamed: bool,
-) -> LateReport:
-    """The whole account of a call that has ended; `name` is the target's."""
-    facts = plan.facts
-    attempts = [
-        account.known(
-            {
-                "target": name,
-                "provider": facts.provider,
-                "model": facts.model,
-                "status": how.status,
-                "error": how.error,
-                "seconds": ((stamps.ended or stamps.started) - stamps.started) / NANOSECONDS,
-                "waited": stamps.waited,
-            }
-        )
-        for how, stamps in zip(tried, timeline.attempts, strict=True)
-    ]
-    data = {
-        "target": name,
-        "provider": facts.provider,
-        "model": facts.model,
+) -> bytes:
+    """The whole account of a call that has ended, as JSON."""
+    attempts = []
+    for how, stamps in zip(tried, timeline.attempts, strict=True):
+        seconds = ((stamps.ended or stamps.started) - stamps.started) / NANOSECONDS
+        attempt = {**decided.named, "seconds": seconds, "waited": stamps.waited}
+        if how.status is not None:
+            attempt["status"] = how.status
+        if how.error is not None:
+            attempt["error"] = how.error
+        attempts.append(attempt)
+    data: dict[str, Any] = {
         "attempts": attempts,
-        "request_id": answer.request_id,
         "usage": account.usage_data(reading),
-        "prediction": account.prediction_data(plan, reading),
         "timing": timeline.timing_data(reading, streamed=streamed),
-        "speculation": account.speculation_data(reading),
-        "notes": (*plan.notes, *account.answer_notes(reading), *answer.notes),
     }
-    return LateReport(account.known(data))
+    if answer.request_id is not None:
+        data["request_id"] = answer.request_id
+    if (speculation := account.speculation_data(reading)) is not None:
+        data["speculation"] = speculation
+    tail = decided.tail
+    if reading.notes or answer.notes or _tells_of_prediction(reading):
+        data["prediction"] = account.prediction_data(decided.plan, reading)
+        data["notes"] = (*decided.notes, *account.answer_notes(reading), *answer.notes)
+        tail = b"}"
+    return b"%b,%b%b" % (decided.head, to_json(data, exclude_none=True)[1:-1], tail)
+
+
+def _tells_of_prediction(reading: Reading) -> bool:
+    """Whether an answer says more of the prediction than silence does."""
+    return reading.counts_source is not None or reading.rejected is not None or reading.drafted is not None

@@ -6,15 +6,16 @@ import logging
 import re
 import time
 from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass
 from typing import Any
 
 from specclient import tracing
+from specclient.core import account
 from specclient.core.errors import error_in
 from specclient.core.plan import Plan
-from specclient.core.shaping import LENGTH_KEYS
 from specclient.core.stamps import NANOSECONDS
 from specclient.core.timeline import Timeline
-from specclient.middleware import context, pending
+from specclient.middleware import context, pending, wire
 from specclient.middleware.account import (
     Answer,
     IncompleteStream,
@@ -24,18 +25,31 @@ from specclient.middleware.account import (
     Tried,
     report_on,
 )
+from specclient.middleware.decided import Decided
 from specclient.middleware.family import Family
 from specclient.middleware.gateway_report import set_aside
-from specclient.middleware.known import Known
 from specclient.middleware.late import LateReport
+from specclient.middleware.place import Place
 from specclient.middleware.relay import AskAgain, compact, parsed, spliced
 from specclient.middleware.sdk_retries import LONGEST_BACKOFF, is_redirect, will_retry
 from specclient.middleware.settings import Settings
-from specclient.middleware.steps import plain_headers
-from specclient.middleware.weighing import Weighing
+from specclient.middleware.steps import as_text
+from specclient.middleware.weighing import weighed
 from specclient.report import Reason
+from specclient_providers import Reading
 
 log = logging.getLogger("specclient.middleware")
+
+
+@dataclass(slots=True)
+class Asked:
+    """What the SDK asks: its request, the body as an object and as it came, and what was set beside it."""
+
+    request: Any
+    body: dict[str, Any]
+    content: bytes
+    block: context.Block | None
+    workload: str | None
 
 
 class WrappedCall:
@@ -44,45 +58,56 @@ class WrappedCall:
     def __init__(
         self,
         settings: Settings,
-        known: Known,
-        plan: Plan,
-        asked: dict[str, Any],
-        request: Any,
+        place: Place,
+        asked: Asked,
+        decided: Decided,
+        plan: Plan | None,
         retries: int | None,
-        weighing: Weighing,
+        *,
         is_read_whole: bool,
     ) -> None:
         self.settings = settings
-        self.known = known
-        self.plan = plan
-        self.streamed = bool(asked.get("stream"))
+        self.streamed = bool(asked.body.get("stream"))
         self.end = tracing.Finaliser(self._settle)
         self.extensions: MutableMapping[str, Any] | None = None
         """Those of the response that the SDK holds: the report is put there for objects without room."""
         self.report: LateReport | None = None
         self.is_read_whole = is_read_whole
         """Whether the SDK is known to read an answer that is not streamed as a whole, and at once."""
-        self._weighing = weighing
+        self._place = place
+        self._known = place.known
         self._asked = asked
-        self._request = request
-        self._block = context.current_block()
+        self._decided = decided
+        self._plan = plan
         self._downgraded = False
         self._begun = False
         """Whether anything of an answer's body has been looked at: from then on the SDK cannot try again."""
         self._retries = retries
         self._tried: list[Tried] = []
         self.timeline = Timeline()
-        self._answer = Answer(known.reader())
-        self._notable = known.notable(plan.hidden)
-        self._hides_usage = "include_usage" in plan.hidden
+        self._answer = Answer(self._known.reader())
         self._settled = False
         self._unreadable = False
-        self.trace = tracing.start_call(
-            settings.call_start(
-                known, plan, asked, self.timeline, weighing.economist.workload(weighing.workload)
-            ),
-            settings.tracing,
+        self.trace: tracing.Call | tracing.Unheard = (
+            settings.trace(self._known, self.plan, self.timeline, place.economist.workload(asked.workload))
+            if settings.tracing.heard
+            else tracing.Unheard(settings.tracing)
         )
+        if self.streamed:
+            self._listen()
+
+    @property
+    def plan(self) -> Plan:
+        """The whole plan, made where it is asked for."""
+        if self._plan is None:
+            self._plan = self._decided.plan_for(self._asked.body)
+        return self._plan
+
+    def _listen(self) -> None:
+        """Know what to look for in a stream."""
+        hidden = self._decided.hidden
+        self._notable = self._known.notable(hidden)
+        self._hides_usage = "include_usage" in hidden
 
     # The way out ---------------------------------------------------------------------------------
 
@@ -97,47 +122,37 @@ class WrappedCall:
 
     def wire_request(self, request: Any, family: Family) -> Any:
         """The SDK's own request when nothing has to change, else a copy with the planned body and headers."""
-        extra = dict(self.plan.headers)
-        target = self.settings.options.target
-        named = self.plan.facts.request.request_id
+        decided, facts, target = self._decided, self._known.facts, self.settings.options.target
+        extra = dict(decided.headers)
+        named = facts.request.request_id
         header = None if named is None else named.header
         policy = "auto" if target is None else target.propagate
-        self.trace.inject(extra, self.plan.facts.self_hosted, policy, id_header=header)
-        same_body = self.plan.body == self._asked
-        if same_body and not extra:
-            self.trace.request_id = None if header is None else request.headers.get(header)
-            return request
-        # A copy by hand: the constructor would take every header apart again, at a tenth of the call's cost.
-        copy = object.__new__(type(request))
-        copy.__dict__.update(request.__dict__)
-        copy.headers = headers = request.headers.copy()
-        for name, value in extra.items():
-            headers.setdefault(name, value)
-        self.trace.request_id = None if header is None else headers.get(header)
-        if not same_body:
-            copy._content = compact(self.plan.body)
-            copy.stream = family.module.ByteStream(copy._content)
-            headers["content-length"] = str(len(copy._content))
-        return copy
+        self.trace.inject(extra, facts.self_hosted, policy, id_header=header)
+        content = None
+        if decided.removed or decided.changed:
+            asked = self._asked
+            content = wire.rewritten(asked.content, asked.body, decided.removed, decided.changed)
+        if extra or content is not None:
+            request = wire.changed(request, family, extra, content)
+        if header is not None:
+            self.trace.request_id = request.headers.get(header)
+        return request
 
     # The way back --------------------------------------------------------------------------------
 
-    def headers(self, status: int, headers: Any) -> Mapping[str, str]:
-        """Take note of an answer's head; its headers by lower-case name."""
+    def headers(self, status: int, headers: Mapping[bytes, bytes]) -> None:
+        """Take note of an answer's head, its headers by lower-case name."""
         self.timeline.headers()
         self._tried[-1].status = status
-        told = plain_headers(headers)
-        self._answer.headers(told)
-        self.settings.heard(self.known, told)
-        return told
+        self._answer.headers(headers)
+        if self._known.reads_headers:
+            self._answer.reader.headers(as_text(headers))
+        self.settings.heard(self._known, headers)
 
     @property
     def may_downgrade(self) -> bool:
         """Whether an error could be about what specclient added or may rename, and none was before."""
-        if self._downgraded:
-            return False
-        capped = any(key in self.plan.body for key in LENGTH_KEYS)
-        return self.plan.outcome == "forwarded" or bool(self.plan.hidden) or capped
+        return self._decided.may_be_refused and not self._downgraded
 
     def downgraded(self, status: int, body: bytes) -> bool:
         """True when the endpoint refused the prediction, or a report; the plan is then one without it."""
@@ -145,25 +160,27 @@ class WrappedCall:
         return self._refused(status, body.decode("utf-8", "replace") if error is None else error)
 
     def _refused(self, status: int, error: Any) -> bool:
+        before, asked = self._decided, self._asked.body
         plan = self.settings.plan_after_refusal(self.plan, status, error)
         if plan is None:
             return False
         self._downgraded = True
-        refused = "PredictionRefused" if plan.outcome != self.plan.outcome else "ReportRefused"
-        if plan.hidden == self.plan.hidden and refused == "ReportRefused":
+        refused = "PredictionRefused" if plan.outcome != before.outcome else "ReportRefused"
+        if plan.hidden == before.hidden and refused == "ReportRefused":
             refused = "LimitRefused"
-        self.plan = plan
-        self._notable = self.known.notable(plan.hidden)
-        self._hides_usage = "include_usage" in plan.hidden
+        self._plan = plan
+        self._decided = Decided(plan, asked, self._known, before.target, before.decision)
+        if self.streamed:
+            self._listen()
         self._tried[-1].error = refused
         self.timeline.attempt_ended()
         return True
 
-    def answered_with_error(self, status: int, told: Mapping[str, str]) -> None:
+    def answered_with_error(self, status: int, headers: Mapping[bytes, bytes]) -> None:
         """The answer is an error, which the SDK gets; it may try again."""
         self._tried[-1].error = f"HTTP {status}"
         self.timeline.attempt_ended()
-        if not self._left_open(status, told):
+        if not self._left_open(status, as_text(headers)):
             self.end("error", StatusError(status))
 
     def attempt_failed(self, error: BaseException) -> None:
@@ -179,17 +196,17 @@ class WrappedCall:
             return False
         by_time = self.settings.by_time
         if is_redirect(failed, headers):
-            pending.park(self, self._request, headers, 0.0, counted=False)
+            pending.park(self, self._asked.request, headers, 0.0, counted=False)
         elif by_time is None:
             status = failed if isinstance(failed, int) else None
             if not will_retry(self._retries, self.settings.max_retries, status, headers):
                 return False
-            pending.park(self, self._request, headers, LONGEST_BACKOFF, counted=True)
+            pending.park(self, self._asked.request, headers, LONGEST_BACKOFF, counted=True)
         else:
             elapsed = (time.perf_counter_ns() - self.timeline.started) / NANOSECONDS
             if not by_time.will_retry(failed, elapsed):
                 return False
-            pending.park(self, self._request, headers, by_time.longest_wait, counted=False)
+            pending.park(self, self._asked.request, headers, by_time.longest_wait, counted=False)
         return True
 
     def give_up(self) -> None:
@@ -225,7 +242,7 @@ class WrappedCall:
     def plain_content(self, raw: bytes) -> bytes | None:
         if not self._settled or self._notable.search(raw) is not None:
             return None
-        self.timeline.content()
+        self.timeline.text()
         return _NULL_USAGE.sub(b"", raw) if self._hides_usage else raw
 
     def event(self, data: dict[str, Any]) -> dict[str, Any] | None:
@@ -238,7 +255,7 @@ class WrappedCall:
             if content is not None:
                 self.timeline.content(answer=content == "answer")
                 self._settled = content == "answer" and not self.trace.wants_content
-            return self.plan.hide(data) if self.plan.hidden else data
+            return self._decided.plan.hide(data) if self._decided.hidden else data
         except AskAgain:
             raise
         except Exception:
@@ -292,18 +309,12 @@ class WrappedCall:
         answer = self._answer
         facts, told = tracing.ResponseFacts(), None
         try:
-            elapsed = self.timeline.seconds(self.timeline.ended or self.timeline.started)
-            reading = answer.reading(elapsed)
+            reading = answer.reading(self.timeline.seconds(self.timeline.ended or self.timeline.started))
             if self.trace.listening:
                 facts = answer.facts(reading)
-            name = self.settings.target_name(self.known)
             answer.request_id = answer.request_id or self.trace.request_id
-            report = report_on(name, self.plan, self.timeline, self._tried, answer, reading, self.streamed)
-            report = self._weighing.account(report, self.plan, completed=outcome == "completed")
-            self.report = report
-            if report.changed:
-                log.info("%s: changed: %s", name, ", ".join(report.changed))
-            context.remember(self.report, answer.id, self._block)
+            self.report = self._reported(reading, completed=outcome == "completed")
+            context.remember(self.report, answer.id, self._asked.block)
             if self.extensions is not None:
                 self.extensions[context.KEY] = self.report
             if self.trace.listening:
@@ -312,6 +323,19 @@ class WrappedCall:
             log.warning("a call ended without a report: a fault in specclient")
             log.debug("the fault", exc_info=True)
         self.trace.finish(told, facts, outcome, error or answer.failure)
+
+    def _reported(self, reading: Reading, *, completed: bool) -> LateReport:
+        decided = self._decided
+        if decided.changes:
+            log.info("%s: changed: %s", decided.target, ", ".join(decided.changes))
+        return weighed(
+            report_on(decided, self.timeline, self._tried, self._answer, reading, self.streamed),
+            self._place,
+            decided,
+            self._asked.workload,
+            passes=account.speculation_data(reading) is not None,
+            completed=completed,
+        )
 
 
 _NULL_USAGE = re.compile(rb',\s*"usage"\s*:\s*null')

@@ -16,6 +16,7 @@ _OTHER_COMPLETIONS = ("/fim/completions", "/agents/completions")
 class Address:
     """A request's address taken apart. `model` is the deployment in the path, where there is one."""
 
+    is_local: bool
     api: str
     base_url: str
     host: str
@@ -34,6 +35,7 @@ def address_of(url: str) -> Address | None:
     root = path.removesuffix("/completions").removesuffix("/chat")
     before, deployment, model = root.partition("/deployments/")
     return Address(
+        is_local=parts.scheme == LOCAL,
         api=api,
         base_url=f"{parts.scheme}://{parts.netloc}{before if deployment else root}",
         host=parts.hostname or "",

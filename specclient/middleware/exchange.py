@@ -26,7 +26,7 @@ from specclient.middleware.opening import opened
 from specclient.middleware.peek import Peek
 from specclient.middleware.relay import AskAgain, EventRelay
 from specclient.middleware.settings import Settings
-from specclient.middleware.steps import Read, Send, Step, is_raw
+from specclient.middleware.steps import Read, Send, Step, is_raw, raw_headers
 
 log = logging.getLogger("specclient.middleware")
 
@@ -69,13 +69,14 @@ def _answer(call: WrappedCall, request: Any, family: Family, perform: Perform, *
         call.attempt_started()
         try:
             response = yield Send(call.wire_request(request, family), call.trace.current())
-            told = call.headers(response.status_code, response.headers)
+            told = raw_headers(response.headers)
+            call.headers(response.status_code, told)
             raw = is_raw(response, told)
             if response.status_code < 300:
-                kind, content = told.get("content-type", ""), None
-                if call.streamed and kind.startswith("application/json"):
+                kind, content = told.get(b"content-type", b""), None
+                if call.streamed and kind.startswith(b"application/json"):
                     content = yield Peek(response, raw)
-                elif not (call.streamed or kind.startswith("text/event-stream")):
+                elif not (call.streamed or kind.startswith(b"text/event-stream")):
                     content = yield Read(response, raw)
                 if isinstance(content, bytes):
                     try:

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from specclient.core.ledger import capability
 from specclient.middleware.context import KEY
 from specclient_providers import AnswerReader, EndpointFacts
+from specclient_providers.signs import GATEWAY, UNNAMED
 
 
 class Known:
@@ -20,7 +21,14 @@ class Known:
         self.host = parts.hostname
         self.port = parts.port or {"https": 443, "http": 80}.get(parts.scheme)
         self.capability = capability(facts)
+        self.reads_headers = any(
+            path.startswith("header:") for figure in facts.answer.figures for path in figure.paths
+        )
+        self.signed = facts.provider in (UNNAMED, GATEWAY)
+        """Whether it matters who signs an answer."""
         self._reader = AnswerReader(facts)
+        self.silence = self._reader.result()
+        """What an answer without a figure says."""
         self._notable: dict[frozenset[str], re.Pattern[bytes]] = {}
 
     def reader(self) -> AnswerReader:

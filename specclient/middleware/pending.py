@@ -55,6 +55,11 @@ def park(
     _parked.set(Parked(call, request, time.perf_counter(), ticket, counted))
 
 
+def is_parked() -> bool:
+    """Whether a call waits in this context for its next try."""
+    return _parked.get() is not None
+
+
 def resume(request: Any, count: int | None) -> tuple[WrappedCall, float] | None:
     """The parked call that this request (retry number `count`) goes on with, and the seconds it waited."""
     parked = _parked.get()

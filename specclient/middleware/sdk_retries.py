@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-RETRY_COUNT = "x-stainless-retry-count"
+RETRY_COUNT = b"x-stainless-retry-count"
 USUAL_RETRIES = 2
 """What an SDK that sends the count retries unless told otherwise."""
 
@@ -24,7 +24,7 @@ _RETRIED_BY_TIME = ("429", "500", "502", "503", "504")
 """What mistralai retries where its configuration names nothing else."""
 
 
-def retry_count(headers: Mapping[str, str]) -> int | None:
+def retry_count(headers: Mapping[bytes, bytes]) -> int | None:
     """Which retry this is (0: the first try); None where the SDK does not say."""
     value = headers.get(RETRY_COUNT)
     return int(value) if value is not None and value.isdigit() else None

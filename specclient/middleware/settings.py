@@ -21,6 +21,7 @@ from specclient.economics.account import Economist
 from specclient.economics.options import EconomicsOptions
 from specclient.middleware.endpoints import Address
 from specclient.middleware.known import Known
+from specclient.middleware.place import Place
 from specclient.middleware.sdk_retries import RetriesByTime
 from specclient.report import Reason
 from specclient_providers import provider_at, refuses_prediction, resolve
@@ -60,7 +61,7 @@ class Settings:
         self.learned = learned
         self.max_retries = max_retries
         self.strict = options.strict
-        self._economists: dict[Known, Economist] = {}
+        self._places: dict[Known, Place] = {}
         # As text, because facts are looked up by what determines them.
         self._overrides = (
             json.dumps(options.overrides, sort_keys=True, default=str) if options.overrides else ""
@@ -92,22 +93,21 @@ class Settings:
         self.learned.remember(plan.facts.url, plan.facts.model, reason)
         return plan.without_prediction(reason)
 
-    def call_start(
+    def trace(
         self,
         known: Known,
         plan: Plan,
-        asked: Mapping[str, Any],
         timeline: Timeline,
         workload: str | None,
-    ) -> tracing.CallStart:
-        """What is traced at the start."""
-        return tracing.CallStart(
+    ) -> tracing.Call:
+        """The call's span, and what is told of it at the start."""
+        start = tracing.CallStart(
             provider=known.facts.telemetry_name,
             operation="chat" if known.facts.api == "chat" else "text_completion",
             model=known.facts.model,
             server_address=known.host,
             server_port=known.port,
-            stream=bool(asked.get("stream")),
+            stream=bool(plan.body.get("stream")),
             body=plan.body,
             capability=known.capability,
             adapter="wrap",
@@ -117,6 +117,7 @@ class Settings:
             prediction_tokens=plan.prediction_tokens,
             timeline=timeline,
         )
+        return tracing.start_call(start, self.tracing)
 
     def target_name(self, known: Known) -> str:
         """The configured name, else the host, else the provider."""
@@ -124,19 +125,21 @@ class Settings:
             return self.options.target.name
         return known.host or known.facts.provider
 
-    def economist(self, known: Known) -> Economist:
-        """The one of the configured target, else of the endpoint that the request goes to."""
-        options = self.options
-        if known not in self._economists:
-            tags = {} if options.target is None else options.target.tags
-            name = known.facts.url if options.target is None else Economist.name_of(options.target)
-            self._economists[known] = Economist(
-                name,
+    def place(self, known: Known) -> Place:
+        """Where the calls to an endpoint and model are planned and weighed: by the configured target, else
+        by the endpoint that the requests go to."""
+        place = self._places.get(known)
+        if place is None:
+            options, target = self.options, self.options.target
+            economist = Economist(
+                known.facts.url if target is None else Economist.name_of(target),
                 options.economics or EconomicsOptions(),
                 options.prices or {},
-                workload=tags.get("workload"),
+                workload=None if target is None else target.tags.get("workload"),
             )
-        return self._economists[known]
+            name = self.target_name(known)
+            place = self._places[known] = Place(known, options.policy, self.learned, economist, name)
+        return place
 
     def known(self, address: Address, model: str | None) -> Known:
         """What is known of the endpoint that answers at an address."""
@@ -154,14 +157,13 @@ class Settings:
             int(time.time()) // _QUARTER,
         )
 
-    def heard(self, known: Known, headers: Mapping[str, str]) -> None:
+    def heard(self, known: Known, headers: Mapping[bytes, bytes]) -> None:
         """Take note of who signed an answer: the next calls of that address follow from it."""
-        facts = known.facts
-        if facts.provider == UNNAMED:
-            if is_gateway(headers.get("server", "")):
-                self.learned.heard(facts.url, gateway=True)
-        elif facts.provider == GATEWAY and not is_gateway(headers.get("server", "")):
-            self.learned.heard(facts.url, gateway=False)
+        if not known.signed:
+            return
+        signed = is_gateway(headers.get(b"server", b"").decode("latin-1"))
+        if signed != (known.facts.provider == GATEWAY):
+            self.learned.heard(known.facts.url, gateway=signed)
 
 
 _QUARTER = 900

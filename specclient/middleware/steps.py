@@ -10,17 +10,22 @@ from typing import Any
 from specclient.core.pool_calls import POOL_CALLS
 
 
-def plain_headers(headers: Any) -> dict[str, str]:
+def raw_headers(headers: Any) -> dict[bytes, bytes]:
     """Headers of either family by lower-case name: each look-up in theirs walks over all of them."""
-    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers.raw}
+    return {name.lower(): value for name, value in headers.raw}
 
 
-def is_raw(response: Any, headers: Mapping[str, str]) -> bool:
+def as_text(headers: Mapping[bytes, bytes]) -> dict[str, str]:
+    """The same as text. Of most answers only two or three headers are looked at."""
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in headers.items()}
+
+
+def is_raw(response: Any, headers: Mapping[bytes, bytes]) -> bool:
     """Whether a response's stream gives the body as it is, and can be exchanged for another.
 
     A body that is encoded, or that was at hand from the start (of a mock, a cache), is not like that.
     """
-    return "content-encoding" not in headers and not response.is_closed
+    return b"content-encoding" not in headers and not response.is_closed
 
 
 @dataclass(slots=True)

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from pydantic_core import to_json
 
-from specclient.core.plan import Plan
-from specclient.economics.account import COMPARED, Economist
-from specclient.economics.gate import Decision
+from specclient.core.account import known
+from specclient.economics.account import COMPARED
+from specclient.middleware.decided import Decided
 from specclient.middleware.late import LateReport
+from specclient.middleware.place import Place
 
 
-@dataclass(frozen=True, slots=True)
-class Weighing:
-    """What the gate decided on a call, and who keeps its account."""
+def weighed(
+    written: bytes, place: Place, decided: Decided, workload: str | None, *, passes: bool, completed: bool
+) -> LateReport:
+    """The report with its economics, where the call says anything of what a prediction is worth.
 
-    economist: Economist
-    decision: Decision | None = None
-    workload: str | None = None
-
-    def account(self, late: LateReport, plan: Plan, *, completed: bool) -> LateReport:
-        """The report with its economics, where the call says anything of what a prediction is worth."""
-        if plan.outcome not in COMPARED and self.decision is None:
-            return late
-        if self.economist.keeps_no_account and not late.counts_passes:
-            why = None if self.decision is None else self.decision.why
-            return late.with_economics(self.economist.options.gate, why)
-        report = self.economist.account(
-            late.report, self.decision, completed=completed, workload=self.workload
+    `passes` says whether the server told how it decoded, from which follows what a prediction saved.
+    """
+    decision = decided.decision
+    if decided.outcome not in COMPARED and decision is None:
+        return LateReport(written)
+    if passes or place.keeps_account:
+        report = LateReport(written).report
+        return LateReport.of(
+            place.economist.account(report, decision, completed=completed, workload=workload)
         )
-        return LateReport.of(report)
+    why = None if decision is None else decision.why
+    told = to_json(known({"gate": place.economist.options.gate, "decision": why}))
+    return LateReport(b'%b,"economics":%b}' % (written[:-1], told))

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from specclient.core.stamps import EnginePhases as EnginePhases
     from specclient.core.timeline import Timeline as Timeline
     from specclient.tracing.call import Call as Call
+    from specclient.tracing.call import Unheard as Unheard
     from specclient.tracing.call import start_call as start_call
     from specclient.tracing.facts import CallStart as CallStart
     from specclient.tracing.facts import ResponseFacts as ResponseFacts
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 _ROOMS = {
     "specclient.core.stamps": "EnginePhases",
     "specclient.core.timeline": "Timeline",
-    "specclient.tracing.call": "Call start_call",
+    "specclient.tracing.call": "Call Unheard start_call",
     "specclient.tracing.facts": "CallStart ResponseFacts",
     "specclient.tracing.finaliser": "CallOutcome Finaliser outcome_of",
     "specclient.tracing.group": "Group start_group",

@@ -170,6 +170,41 @@ class Call:
             )
 
 
+class Unheard:
+    """A call that nobody listens to, in the place of a `Call`: nothing of it is written down."""
+
+    __slots__ = ("_options", "request_id")
+
+    wants_content = listening = False
+
+    def __init__(self, options: TracingOptions) -> None:
+        self._options = options
+        self.request_id: str | None = None
+
+    def inject(
+        self,
+        headers: MutableMapping[str, str],
+        _self_hosted: bool,
+        policy: Literal["auto", "always", "never"] = "auto",
+        *,
+        id_header: str | None = None,
+    ) -> None:
+        """As `Call.inject`: without a trace, only the name of the request is left to send."""
+        chosen = self._options.propagate if policy == "auto" else policy
+        if id_header is not None and chosen != "never":
+            headers[id_header] = propagation.request_id(trace.INVALID_SPAN, 1)
+
+    def current(self) -> Current:
+        return _NO_SPAN
+
+    def finish(self, *_: object) -> None:
+        """Nothing is to be told."""
+
+
+_NO_SPAN = Current(None)
+"""One for all: without a context it keeps nothing."""
+
+
 def start_call(
     start: CallStart, options: TracingOptions = DEFAULT_OPTIONS, *, parent: Context | None = None
 ) -> Call:

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 
 from opentelemetry import trace
 from opentelemetry._logs import LoggerProvider
-from opentelemetry.context import Context
+from opentelemetry.context import Context, get_current
 from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import Span, SpanKind, Tracer, TracerProvider
 from opentelemetry.util.types import Attributes
@@ -94,6 +94,19 @@ class TracingOptions:
             return span
         parent = trace.get_current_span(context).get_span_context()
         return trace.NonRecordingSpan(parent) if parent.is_valid else span
+
+    @property
+    def heard(self) -> bool:
+        """Whether anybody could learn of a call that begins here and now.
+
+        A context that holds anything may hold a parent, whose trace is passed on without an SDK too.
+        """
+        if self.telemetry == "off":
+            return False
+        if get_current():
+            return True
+        tracer = self.tracer
+        return type(getattr(tracer, "_tracer", tracer)) is not trace.NoOpTracer or self.instruments.active
 
     @cached_property
     def instruments(self) -> Instruments:
