@@ -20,7 +20,7 @@ from specclient_engine.models import locate
 from specclient_engine.proposers import AcceptanceTable, build_proposer
 from specclient_engine.runner import Dtype, load_runner
 from specclient_engine.runner.base import ModelRunner
-from specclient_engine.runner.memory import return_freed_memory
+from specclient_engine.runner.memory import return_freed_memory, return_library_pages
 from specclient_engine.scheduler import SpeculationTools
 from specclient_engine.tokenizer import FolderTokenizer
 
@@ -70,6 +70,7 @@ def load_parts(
     progress(Progress("measure", folder.name, 1, 1, "steps"))
     drafter = load_drafter(source, runner, tokenizer, cost, load) if source is not None else None
     return_freed_memory()
+    return_library_pages()
     return Parts(runner, tokenizer, template, speculation_tools(tokenizer, cost, drafter))
 
 

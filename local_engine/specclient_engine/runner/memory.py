@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import json
+import mmap
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from math import prod
 from pathlib import Path
@@ -46,6 +48,38 @@ def return_freed_memory() -> None:
         # Other C libraries have no such call, and need none.
         with suppress(AttributeError, OSError):
             ctypes.CDLL(None).malloc_trim(0)
+
+
+def return_library_pages() -> None:
+    """Lets go of what loading touched of the libraries' own files: torch brings 80 MB and serving needs 20.
+
+    Only pages that are the file's, to the byte, and cannot be written to: what is needed again is mapped
+    again, mostly from the system's cache.
+    """
+    if sys.platform != "linux":
+        return
+    with suppress(AttributeError, OSError):
+        give_back = ctypes.CDLL(None).madvise
+        give_back.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+        for start, end in _library_pages(
+            Path("/proc/self/smaps").read_text(encoding="utf-8", errors="replace")
+        ):
+            give_back(start, end - start, mmap.MADV_DONTNEED)
+
+
+def _library_pages(smaps: str) -> Iterator[tuple[int, int]]:
+    """[start, end) of the mappings of shared libraries that nobody wrote to nor can."""
+    start = end = 0
+    wanted = False
+    for line in smaps.splitlines():
+        name, _, rest = line.partition(" ")
+        if not name.endswith(":"):
+            start, end = (int(address, 16) for address in name.split("-"))
+            access, _, path = rest.partition(" ")
+            wanted = access in ("r-xp", "r--p") and ".so" in path
+        elif wanted and name == "Anonymous:" and int(rest.split()[0]) == 0:
+            # Relocated tables look alike, but hold pages of this process's own.
+            yield start, end
 
 
 def parameters(folder: Path) -> int:
