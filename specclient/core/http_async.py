@@ -3,121 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import select
 import socket
-import ssl
 import threading
 import weakref
-from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping, Sequence
 from contextlib import suppress
+from time import perf_counter_ns
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 import httpcore
 
+from specclient.core.alike import Piece
 from specclient.core.body import Body, ErrorBody
-from specclient.core.chunked import ChunkJoiner
-from specclient.core.exchange import DRAIN_BYTES, READ_BYTES, ReadingStopped
+from specclient.core.exchange import DRAIN_BYTES, ReadingStopped
 from specclient.core.http import FAULTS, MAX_REDIRECTS, core_request, redirected, response_headers, translated
 from specclient.core.pools import Pools, Shard
 from specclient.core.send import Connect, Send
+from specclient.core.stamps import NANOSECONDS
 from specclient.core.steady import Steady
+from specclient.core.stream_async import AsyncStream, pool
 from specclient.core.wire import Wire
-
-
-class _AsyncStream(httpcore.AsyncNetworkStream):
-    """The async twin of `_Stream`."""
-
-    def __init__(self, inner: httpcore.AsyncNetworkStream) -> None:
-        self._inner = inner
-        self._head = b""
-        self.joiner = ChunkJoiner()
-        # The pool asks before each request whether the server hung up; anyio looks up five things for that.
-        raw = inner.get_extra_info("socket")
-        self._poll = select.poll() if raw is not None and hasattr(select, "poll") else None
-        if self._poll is not None:
-            self._poll.register(raw, select.POLLIN)
-
-    async def read(self, max_bytes: int, timeout: Any = None) -> bytes:
-        if not isinstance(timeout, Wire):
-            return await self._inner.read(max_bytes, timeout)
-        if (rest := self.joiner.rest) is not None:
-            self.joiner.rest = None
-            return rest
-        try:
-            while data := await self._inner.read(max_bytes, timeout.read()):
-                if joined := self.joiner.feed(data):
-                    return joined
-        except ssl.SSLError as error:  # anyio passes on an alert that comes after the handshake
-            raise httpcore.ReadError(error) from error
-        return data
-
-    async def content(self, wire: Wire) -> bytes | None:
-        """The body's next bytes; None where only the parser above can tell what comes."""
-        try:
-            while self.joiner.takes_content:
-                if content := self.joiner.take(await self._inner.read(READ_BYTES, wire.read())):
-                    return content
-        except ssl.SSLError as error:
-            raise httpcore.ReadError(error) from error
-        return None
-
-    async def write(self, buffer: bytes, timeout: Any = None) -> None:
-        if not isinstance(timeout, Wire):
-            return await self._inner.write(buffer, timeout)
-        if timeout.joins_body:
-            timeout.joins_body = False
-            self._head = buffer
-            self.joiner.reset()
-            return None
-        if buffer := self._head + buffer:
-            self._head = b""
-            try:
-                await self._inner.write(buffer, timeout.write())
-            except ssl.SSLError as error:
-                raise httpcore.WriteError(error) from error
-            timeout.timeline.sent()
-        return None
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-    async def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: Any = None
-    ) -> httpcore.AsyncNetworkStream:
-        seconds = timeout.connect() if isinstance(timeout, Wire) else timeout
-        inner = await self._inner.start_tls(ssl_context, server_hostname, seconds)
-        if isinstance(timeout, Wire):
-            timeout.timeline.connected()
-        return _AsyncStream(inner)
-
-    def get_extra_info(self, info: str) -> Any:
-        if info == "is_readable" and self._poll is not None:
-            return bool(self._poll.poll(0))
-        return self._inner.get_extra_info(info)
-
-
-class _AsyncBackend(httpcore.AsyncNetworkBackend):
-    def __init__(self) -> None:
-        self._inner = httpcore.AnyIOBackend()
-
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: Any = None,
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
-    ) -> httpcore.AsyncNetworkStream:
-        seconds = timeout.connect() if isinstance(timeout, Wire) else timeout
-        inner = await self._inner.connect_tcp(host, port, seconds, local_address, socket_options)
-        if isinstance(timeout, Wire):
-            timeout.timeline.connected()
-        return _AsyncStream(inner)
-
-
-def _pool(**options: Any) -> httpcore.AsyncConnectionPool:
-    return httpcore.AsyncConnectionPool(**options, network_backend=_AsyncBackend())
 
 
 class _Loop:
@@ -129,7 +35,7 @@ class _Loop:
     """
 
     def __init__(self, transport: AsyncHttpTransport, connect: Connect) -> None:
-        self.pools = Pools(connect, _pool)
+        self.pools = Pools(connect, pool)
         running = weakref.ref(asyncio.get_running_loop())
         self._dropped = weakref.finalize(transport, _close_later, running, self)
         self._dropped.atexit = False
@@ -149,8 +55,8 @@ class _Loop:
             yield
         finally:
             self._dropped.detach()
-            for pool in self.pools.take():
-                await pool.aclose()
+            for each in self.pools.take():
+                await each.aclose()
 
 
 def _close_later(running: weakref.ref[asyncio.AbstractEventLoop], held: _Loop) -> None:
@@ -162,8 +68,8 @@ def _close_later(running: weakref.ref[asyncio.AbstractEventLoop], held: _Loop) -
 async def _open(pools: Pools, send: Send, wire: Wire) -> AsyncHttpExchange:
     shard, gone = pools.acquire(send.url)
     try:
-        for pool in gone:
-            await Steady(pool.aclose())
+        for each in gone:
+            await Steady(each.aclose())
         response = await Steady(shard.pool.handle_async_request(core_request(send, wire)))
     except BaseException:
         pools.release(shard)
@@ -227,12 +133,31 @@ class AsyncHttpExchange:
         self._shard: Shard | None = shard
         self._blocks = aiter(cast(AsyncIterable[bytes], response.stream))
         stream = response.extensions.get("network_stream")
-        self._stream = stream if isinstance(stream, _AsyncStream) else None
+        self._stream = stream if isinstance(stream, AsyncStream) else None
         self._body: Body | None = None
+        self._known: Callable[[bytes], Piece | None] | None = None  # what may know the next read
+        idle = wire.timeout.content_idle
+        self._idle = 1 << 62 if idle is None else int(idle * NANOSECONDS)
         self._ended = False
         self._stopped = False
 
-    async def read(self) -> list[Any] | None:
+    async def read(self) -> Sequence[Any] | None:
+        known, stream, last = self._known, self._stream, self.wire.timeline.attempt.last_content
+        if known is None or stream is None or last is None or perf_counter_ns() - last >= self._idle:
+            return await self._read()
+        try:
+            data = await stream.pipe.read(last + self._idle)
+        except httpcore.ReadTimeout:
+            return await self._read()
+        except FAULTS as error:
+            raise self._broken(error) from error
+        if self._stopped:
+            raise ReadingStopped
+        piece = known(data)
+        return await self._read(data) if piece is None else (piece,)
+
+    async def _read(self, data: bytes | None = None) -> list[Any] | None:
+        """`read` of anything; `data` was received already."""
         if self._ended:
             return None
         if self._body is None:
@@ -241,23 +166,30 @@ class AsyncHttpExchange:
             )
         if self._body.fault is not None:
             raise self._body.fault
-        stream = self._stream
+        stream, block, self._known = self._stream, None, None
         try:
-            block = None if stream is None else await stream.content(self.wire)
-            if block is None:
+            came = None if stream is None else await stream.content(self.wire, data)
+            if came is None:
                 block = await anext(self._blocks, None)
                 if stream is not None:
                     stream.joiner.parsing = False
         except FAULTS as error:
-            if self._stopped:
-                raise ReadingStopped from None
-            raise translated(error, self.wire, self.send) from error
+            raise self._broken(error) from error
         if self._stopped:
             raise ReadingStopped
+        if came is not None:
+            block, data = came
+            objects = self._body.feed(block)
+            if self.wire.only_idle:
+                self._known = self._body.lone(data, block, objects)
+            return objects
         if block is not None:
             return self._body.feed(block)
         self._ended = True
         return self._body.end()
+
+    def _broken(self, error: Exception) -> BaseException:
+        return ReadingStopped() if self._stopped else translated(error, self.wire, self.send)
 
     async def read_text(self) -> str:
         body = ErrorBody(self.headers, self.wire)
