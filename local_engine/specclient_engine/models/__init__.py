@@ -113,12 +113,12 @@ def _converted(file: Path, identity: str, progress: ProgressCallback | None) -> 
         with file.open("rb") as head:
             if head.read(4) != b"GGUF":
                 raise ModelCorrupt(f"{file} is not a GGUF file: give a GGUF file or a folder of safetensors.")
-        from specclient_engine.models.gguf_folder import convert_gguf
+        from specclient_engine.models.apart import convert_apart
 
         unfinished = folder.with_name(folder.name + ".unfinished")
         shutil.rmtree(unfinished, ignore_errors=True)
         try:
-            convert_gguf(file, unfinished, progress)
+            convert_apart(file, unfinished, progress)
         except BaseException:
             shutil.rmtree(unfinished, ignore_errors=True)
             raise
