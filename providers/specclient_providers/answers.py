@@ -37,6 +37,8 @@ _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 _SERVER_TIMING = re.compile(r"(?:^|,)\s*gfet4t7\s*;[^,]*?\bdur=([0-9.]+)")
 """The front end's entry of Google's header; other entries are of proxies on the way."""
 
+_NO_COUNTS: dict[str, int | None] = dict.fromkeys(TOKEN_NAMES)
+_NO_TIMES: dict[str, Measure | None] = dict.fromkeys(TIME_NAMES)
 _rank = itemgetter(0)
 
 
@@ -114,11 +116,12 @@ class AnswerReader:
         if rules.ttft_includes_queue is False:
             first_token_from_scheduling(found)
         self._check(found, notes, elapsed)
-        reported = len(found)
-        for rule in rules.derived:
-            derive(rule, found, notes)
-        if len(found) > reported:
-            self._check(found, notes, elapsed)
+        if rules.derived:
+            reported = len(found)
+            for rule in rules.derived:
+                derive(rule, found, notes)
+            if len(found) > reported:
+                self._check(found, notes, elapsed)
         return self._reading(found, notes)
 
     def _check(self, found: Found, notes: Notes, elapsed: float | None) -> None:
@@ -161,8 +164,7 @@ class AnswerReader:
     def _reading(
         self, found: Mapping[str, tuple[float, Source, str]], notes: Mapping[tuple[str, str], str]
     ) -> Reading:
-        count: dict[str, int | None] = dict.fromkeys(TOKEN_NAMES)
-        time: dict[str, Measure | None] = dict.fromkeys(TIME_NAMES)
+        count, time = _NO_COUNTS.copy(), _NO_TIMES.copy()
         for name, (value, source, where) in found.items():
             if name in count:
                 count[name] = int(value)
@@ -191,17 +193,16 @@ class AnswerReader:
             decode=time["decode"],
             time_to_first_token=time["ttft"],
             server_total=time["total"],
-            ttft_includes_queue=_starts_at_arrival(self._facts, time["ttft"]),
+            ttft_includes_queue=None if time["ttft"] is None else _starts_at_arrival(self._facts),
             counts_source=None if counted is None else _counts_source(counted[2]),
             extra_billed=_extra_billed(self._facts, count["rejected"]),
-            notes=tuple((code, text) for (code, _), text in notes.items()),
+            notes=tuple((code, text) for (code, _), text in notes.items()) if notes else (),
         )
 
 
-def _starts_at_arrival(facts: EndpointFacts, ttft: Measure | None) -> bool | None:
+def _starts_at_arrival(facts: EndpointFacts) -> bool | None:
     """Whether a first-token time includes the queue: a sum with the queue does, whatever its parts are."""
-    known = facts.answer.ttft_includes_queue
-    return None if ttft is None or known is None else True
+    return None if facts.answer.ttft_includes_queue is None else True
 
 
 def _rate(count: Mapping[str, int | None]) -> float | None:

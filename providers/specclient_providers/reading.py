@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from specclient_providers.sanity import Source
@@ -17,9 +17,13 @@ class Measure:
     field: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Usage:
-    """Token counts of a call; None is "not reported". `cached` and `reasoning` are subsets."""
+    """Token counts of a call; None is "not reported". `cached` and `reasoning` are subsets.
+
+    Nobody changes one, nor a `Reading`. They are not frozen because every answer makes both, and a frozen one
+    takes three times as long to make.
+    """
 
     prompt: int | None = None
     completion: int | None = None
@@ -28,7 +32,7 @@ class Usage:
     reasoning: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Reading:
     """One answer's figures. Times are `Measure`s, counts are tokens, None is "not reported".
 
@@ -37,7 +41,7 @@ class Reading:
     accepted tokens are ordinary output and never counted again.
     """
 
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     accepted: int | None = None
     rejected: int | None = None
     drafted: int | None = None

@@ -144,7 +144,10 @@ def error_in(obj: Mapping[str, Any]) -> Any:
         return obj["error"]
     choices = obj.get("choices")
     if choices and isinstance(choices, list):
-        return next((c["error"] for c in choices if isinstance(c, Mapping) and c.get("error")), None)
+        for choice in choices:
+            if (type(choice) is dict or isinstance(choice, Mapping)) and choice.get("error"):
+                return choice["error"]
+        return None
     if obj.get("object") == "error":
         return obj
     if obj.get("usage") is not None:

@@ -53,7 +53,12 @@ class Timeline:
 
     def attempt_started(self) -> None:
         now = self._clock()
-        if self.attempts and self.attempt.ended is None:
+        if not self.attempts:
+            self.attempt.started, self.attempt.waited = now, self._pending_wait
+            self.attempts.append(self.attempt)
+            self._pending_wait = 0.0
+            return
+        if self.attempt.ended is None:
             self.attempt.ended = now
         self.attempt = AttemptStamps(now, self._pending_wait)
         self._pending_wait = 0.0

@@ -99,10 +99,6 @@ class Answer:
             kind = _content_of(choice) or kind
         return kind
 
-    def reading(self, elapsed: float) -> Reading:
-        """The figures; `elapsed` is the call's length in seconds, which no reported time can exceed."""
-        return self.reader.result(elapsed)
-
     def facts(self, reading: Reading) -> tracing.ResponseFacts:
         """The answer for telemetry."""
         usage = reading.usage
@@ -139,6 +135,8 @@ def report_on(
     tried: list[Tried],
     answer: Answer,
     reading: Reading,
+    speculation: Mapping[str, Any] | None,
+    *,
     streamed: bool,
 ) -> bytes:
     """The whole account of a call that has ended, as JSON."""
@@ -158,16 +156,12 @@ def report_on(
     }
     if answer.request_id is not None:
         data["request_id"] = answer.request_id
-    if (speculation := account.speculation_data(reading)) is not None:
+    if speculation is not None:
         data["speculation"] = speculation
     tail = decided.tail
-    if reading.notes or answer.notes or _tells_of_prediction(reading):
+    told = reading.counts_source is not None or reading.rejected is not None or reading.drafted is not None
+    if told or reading.notes or answer.notes:
         data["prediction"] = account.prediction_data(decided.plan, reading)
         data["notes"] = (*decided.notes, *account.answer_notes(reading), *answer.notes)
         tail = b"}"
     return b"%b,%b%b" % (decided.head, to_json(data, exclude_none=True)[1:-1], tail)
-
-
-def _tells_of_prediction(reading: Reading) -> bool:
-    """Whether an answer says more of the prediction than silence does."""
-    return reading.counts_source is not None or reading.rejected is not None or reading.drafted is not None

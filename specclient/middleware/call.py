@@ -25,6 +25,7 @@ from specclient.middleware.account import (
     Tried,
     report_on,
 )
+from specclient.middleware.alike import Alike
 from specclient.middleware.decided import Decided
 from specclient.middleware.family import Family
 from specclient.middleware.gateway_report import set_aside
@@ -108,6 +109,7 @@ class WrappedCall:
         hidden = self._decided.hidden
         self._notable = self._known.notable(hidden)
         self._hides_usage = "include_usage" in hidden
+        self._alike = Alike()
 
     # The way out ---------------------------------------------------------------------------------
 
@@ -145,7 +147,7 @@ class WrappedCall:
         self.timeline.headers()
         self._tried[-1].status = status
         self._answer.headers(headers)
-        if self._known.reads_headers:
+        if not self._known.figure_headers.isdisjoint(headers):
             self._answer.reader.headers(as_text(headers))
         self.settings.heard(self._known, headers)
 
@@ -231,7 +233,7 @@ class WrappedCall:
             content = compact(shown)
         report = self.completed()
         # SDKs quote what is no answer in their errors; into UTF-16, nothing can be put as bytes.
-        if report is None or self._answer.error or b"\0" in content:
+        if report is None or self._answer.error or 0 in content:
             return content
         if shown is not None and context.KEY in shown:
             content = set_aside(content, shown, compact)
@@ -240,10 +242,16 @@ class WrappedCall:
     # The stream (relay.Listener) -----------------------------------------------------------------
 
     def plain_content(self, raw: bytes) -> bytes | None:
-        if not self._settled or self._notable.search(raw) is not None:
+        if not self._settled:
             return None
+        shown = self._alike.shown(raw)
+        if shown is None:
+            if self._notable.search(raw) is not None:
+                return None
+            shown = _NULL_USAGE.sub(b"", raw) if self._hides_usage else raw
+            self._alike.learn(raw, shown)
         self.timeline.text()
-        return _NULL_USAGE.sub(b"", raw) if self._hides_usage else raw
+        return shown
 
     def event(self, data: dict[str, Any]) -> dict[str, Any] | None:
         first, self._begun = not self._begun, True
@@ -302,14 +310,15 @@ class WrappedCall:
 
     def _report_to_add(self) -> bytes | None:
         """The report as JSON; None where there is none."""
-        return None if self.report is None else self.report.json()
+        return None if self.report is None else self.report.written
 
     def _settle(self, outcome: tracing.CallOutcome, error: BaseException | None) -> None:
         self.timeline.done()
         answer = self._answer
         facts, told = tracing.ResponseFacts(), None
         try:
-            reading = answer.reading(self.timeline.seconds(self.timeline.ended or self.timeline.started))
+            ended = self.timeline.ended or self.timeline.started
+            reading = answer.reader.result((ended - self.timeline.started) / NANOSECONDS)
             if self.trace.listening:
                 facts = answer.facts(reading)
             answer.request_id = answer.request_id or self.trace.request_id
@@ -328,12 +337,16 @@ class WrappedCall:
         decided = self._decided
         if decided.changes:
             log.info("%s: changed: %s", decided.target, ", ".join(decided.changes))
+        speculation = account.speculation_data(reading)
+        written = report_on(
+            decided, self.timeline, self._tried, self._answer, reading, speculation, streamed=self.streamed
+        )
         return weighed(
-            report_on(decided, self.timeline, self._tried, self._answer, reading, self.streamed),
+            written,
             self._place,
             decided,
             self._asked.workload,
-            passes=account.speculation_data(reading) is not None,
+            passes=speculation is not None,
             completed=completed,
         )
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Generator
-from contextlib import nullcontext
 from datetime import timedelta
 from typing import Any
 
@@ -61,7 +60,7 @@ def exchange(request: Any, family: Family, settings: Settings, perform: Perform,
     if request.url.scheme == LOCAL:
         sentence = "A local:// address answers chat completions only, through specclient.wrap."
         return refusal(request, family, 404, sentence, is_async=is_async)
-    return (yield Send(request, nullcontext()))
+    return (yield Send(request))
 
 
 def _answer(call: WrappedCall, request: Any, family: Family, perform: Perform, *, is_async: bool) -> Steps:

@@ -21,9 +21,13 @@ class Known:
         self.host = parts.hostname
         self.port = parts.port or {"https": 443, "http": 80}.get(parts.scheme)
         self.capability = capability(facts)
-        self.reads_headers = any(
-            path.startswith("header:") for figure in facts.answer.figures for path in figure.paths
+        self.figure_headers = frozenset(
+            path.removeprefix("header:").lower().encode()
+            for figure in facts.answer.figures
+            for path in figure.paths
+            if path.startswith("header:")
         )
+        """The headers that hold figures, by lower-case name."""
         self.signed = facts.provider in (UNNAMED, GATEWAY)
         """Whether it matters who signs an answer."""
         self._reader = AnswerReader(facts)

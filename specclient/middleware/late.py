@@ -17,7 +17,8 @@ class LateReport:
     """
 
     def __init__(self, written: bytes) -> None:
-        self._written = written
+        self.written = written
+        """The report as every door shows it."""
 
     @classmethod
     def of(cls, report: Report) -> LateReport:
@@ -28,8 +29,4 @@ class LateReport:
 
     @cached_property
     def report(self) -> Report:
-        return Report.model_validate_json(self._written)
-
-    def json(self) -> bytes:
-        """The report as every door shows it: without what is not known."""
-        return self._written
+        return Report.model_validate_json(self.written)

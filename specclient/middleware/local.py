@@ -112,7 +112,7 @@ def _with_report(value: dict[str, Any], report: Report | None, block: context.Bl
         return value
     late = LateReport.of(report)
     context.remember(late, value.get("id"), block)
-    return {**value, context.KEY: json.loads(late.json())}
+    return {**value, context.KEY: json.loads(late.written)}
 
 
 def _told(error: APIError | ConfigError) -> tuple[int, dict[str, Any]]:

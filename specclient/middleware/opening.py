@@ -34,7 +34,8 @@ def opened(request: Any, family: Family, settings: Settings) -> WrappedCall | Lo
         call, waited = resumed
         call.resumed(retries, waited)
         return call
-    address = address_of(str(request.url))
+    url = str(request.url)
+    address = address_of(url)
     if address is None:
         return None
     content: bytes = request.content
@@ -46,7 +47,7 @@ def opened(request: Any, family: Family, settings: Settings) -> WrappedCall | Lo
     beside = None if given is None else Prediction.of(given, asked)
     if address.is_local or settings.options.provider == LOCAL:
         return Local(asked, beside, address.api, settings, family, _read_limit(request))
-    place = settings.place(settings.known(address, _name(asked.get("model"))))
+    place = settings.place_of(url, address, _name(asked.get("model")))
     workload = current_workload()
     decided, plan = place.decided(asked, headers, beside, workload)
     if plan is not None and plan.reroute_local:

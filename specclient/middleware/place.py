@@ -43,6 +43,7 @@ class Place:
         self.keeps_account = not economist.keeps_no_account
         self._policy = policy
         self._learned = learned
+        self._is_decided = economist.is_decided
         self._kept: dict[Alike, Decided] = {}
         self._read = _parameters_read(facts)
         self._reads_parts = "audio" in self._read
@@ -93,7 +94,7 @@ class Place:
         kind: object = None
         if prediction is not None:
             kind = "text"
-            if not _is_plain(prediction) or self._reads_text or not self.economist.is_decided:
+            if not _is_plain(prediction) or self._reads_text or not self._is_decided:
                 return None
         elif "prediction" in asked:
             kind = "null"

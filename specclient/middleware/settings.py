@@ -62,6 +62,7 @@ class Settings:
         self.max_retries = max_retries
         self.strict = options.strict
         self._places: dict[Known, Place] = {}
+        self._lately: dict[tuple[str, str | None], tuple[int, Place]] = {}
         # As text, because facts are looked up by what determines them.
         self._overrides = (
             json.dumps(options.overrides, sort_keys=True, default=str) if options.overrides else ""
@@ -125,9 +126,21 @@ class Settings:
             return self.options.target.name
         return known.host or known.facts.provider
 
-    def place(self, known: Known) -> Place:
-        """Where the calls to an endpoint and model are planned and weighed: by the configured target, else
-        by the endpoint that the requests go to."""
+    def place_of(self, url: str, address: Address, model: str | None) -> Place:
+        """Where the calls to an address and model are planned and weighed."""
+        quarter = int(time.time()) // _QUARTER
+        found = self._lately.get((url, model))
+        if found is not None and found[0] == quarter:
+            return found[1]
+        place = self._place(self.known(address, model))
+        if not place.known.signed:  # the next answer may tell who is there
+            if len(self._lately) >= _PLACES:
+                self._lately.clear()
+            self._lately[url, model] = quarter, place
+        return place
+
+    def _place(self, known: Known) -> Place:
+        """The place of an endpoint and model: of the configured target, else of the endpoint itself."""
         place = self._places.get(known)
         if place is None:
             options, target = self.options, self.options.target
@@ -166,6 +179,7 @@ class Settings:
             self.learned.heard(known.facts.url, gateway=signed)
 
 
+_PLACES = 256
 _QUARTER = 900
 """Seconds. Every time zone's day begins on a quarter of an hour, and to ask for the date is slow."""
 

@@ -33,13 +33,18 @@ class Send:
     """Send a request; the result is its response, whatever its status."""
 
     request: Any
-    scope: AbstractContextManager[None]
+    scope: AbstractContextManager[None] | None = None
 
     def run(self, transport: Any) -> Any:
+        if self.scope is None:
+            with POOL_CALLS:
+                return transport.handle_request(self.request)
         with self.scope, POOL_CALLS:
             return transport.handle_request(self.request)
 
     async def arun(self, transport: Any) -> Any:
+        if self.scope is None:
+            return await transport.handle_async_request(self.request)
         with self.scope:
             return await transport.handle_async_request(self.request)
 
