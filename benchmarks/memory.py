@@ -4,11 +4,12 @@
     python -m benchmarks.memory --model smollm2-135m --dtype float32
 
 In one process: load, answer a request with a very long prediction, answer one with a long prompt, which is
-prefilled in pieces, then several at once. After each, the highest memory of the process since the one before
-is set against what it must hold: the interpreter with its libraries (torch and transformers, imported and
-idle), every parameter in the kind of number that it computes with, and the keys and values of every position
-that was written. The rest is the engine's: tokenizer, proposers, logits, workspace. It stays under 400 MB,
-and the command exits with 1 where it does not. Linux only: the peaks are the kernel's.
+prefilled in pieces, then several at once. After each, the highest memory of the process (its resident set)
+since the one before is set against what it must hold: every weight once, in the kind of number that it is
+computed with, and the keys and values of every position that was written. All the rest is counted: the idle
+interpreter, torch and every other library, those of this command included, the tokenizer, proposers, logits,
+workspace. It stays under 400 MB (of a million bytes), and the command exits with 1 where it does not. Linux
+only: the peaks are the kernel's.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ from benchmarks.common import machine, say
 from benchmarks.verbatim import long_file
 from specclient_engine import Engine, GenerationRequest
 from specclient_engine.models import DEFAULT_MODEL, locate
-from specclient_engine.runner.memory import parameters, return_freed_memory
+from specclient_engine.runner.base import BYTES
+from specclient_engine.runner.fused import FusedRunner
+from specclient_engine.runner.fused_aten import AtenRunner
 
-LIMIT = 400 << 20
-SIZES = {"bfloat16": 2, "float32": 4, "int8": 1}
+LIMIT = 400_000_000
 
 
 def resident() -> int:
@@ -90,14 +92,12 @@ def work(engine: Engine, prediction: int, prompt: int) -> list[tuple[str, list[G
 def measure(model: str, dtype: str, prediction: int, prompt: int) -> dict[str, Any]:
     """The figures of one process, in bytes."""
     folder = locate(model).path
-    import_libraries(folder)
     libraries = resident()
     with Engine.load(folder, dtype=dtype) as engine:  # type: ignore[arg-type]
-        kind = str(getattr(engine.runner, "kind", "unknown"))
-        cache = getattr(engine.runner, "kv", None)
-        if cache is None or kind not in SIZES:
+        runner = engine.runner
+        if not isinstance(runner, FusedRunner):
             raise SystemExit(f"{model} runs through the plain path, whose memory is that of transformers.")
-        weights = parameters(folder) * SIZES[kind]
+        weights = held_weights(runner)
         rows: list[dict[str, Any]] = [{"after": "loading", "cache": 0, "peak": resident()}]
         positions = 0
         for name, requests in work(engine, prediction, prompt):
@@ -105,33 +105,40 @@ def measure(model: str, dtype: str, prediction: int, prompt: int) -> dict[str, A
             forget_peak()
             # Slots of ended requests are kept for prompts that begin alike: all that was written counts.
             positions += serve(engine, requests)
-            rows.append({"after": name, "cache": positions * cache.bytes_per_token, "peak": peak()})
+            rows.append({"after": name, "cache": positions * runner.kv.bytes_per_token, "peak": peak()})
     for row in rows:
-        row["engine"] = row["peak"] - libraries - weights - row["cache"]
-    return {"model": model, "kind": kind, "libraries": libraries, "weights": weights, "rows": rows}
+        row["beside"] = row["peak"] - weights - row["cache"]
+    return {
+        "model": model,
+        "kind": runner.kind,
+        "runner": type(runner).__name__,
+        "libraries": libraries,
+        "weights": weights,
+        "limit": LIMIT,
+        "rows": rows,
+    }
 
 
-def import_libraries(folder: Path) -> None:
-    """Everything that reading a model's configuration and tokens imports, without keeping any of it."""
-    import tokenizers  # noqa: F401
-    from transformers import AutoConfig
-
-    AutoConfig.from_pretrained(folder)
-    return_freed_memory()
+def held_weights(runner: FusedRunner) -> int:
+    """Bytes of every matrix once: tied embeddings are the head's, others are looked up as they are held."""
+    shape, products = runner.shape, BYTES[runner.kind]
+    looked_up = runner.embedding_bytes if isinstance(runner, AtenRunner) else products
+    own = 0 if shape.tied else shape.vocab * shape.hidden * looked_up
+    return shape.linear_parameters * products + own
 
 
 def show(found: dict[str, Any]) -> None:
     def mb(count: int) -> str:
-        return f"{count / 2**20:.0f} MB"
+        return f"{count / 1e6:.0f} MB"
 
-    held = f"weights {mb(found['weights'])}, libraries {mb(found['libraries'])}"
-    title = f"{found['model']} in {found['kind']}: {held}"
+    held = f"weights {mb(found['weights'])}, idle libraries {mb(found['libraries'])}"
+    title = f"{found['model']} in {found['kind']} ({found['runner']}): {held}"
     table = Table(title=title, title_justify="left")
-    for column in ("after", "process, at most", "cache written", "the engine's own"):
+    for column in ("after", "process, at most", "cache written", "all the rest"):
         table.add_column(column, justify="left" if column == "after" else "right")
     for row in found["rows"]:
-        table.add_row(row["after"], mb(row["peak"]), mb(row["cache"]), mb(row["engine"]))
-    table.caption = f"The engine's own is meant to stay under {mb(LIMIT)}."
+        table.add_row(row["after"], mb(row["peak"]), mb(row["cache"]), mb(row["beside"]))
+    table.caption = f"All the rest, idle libraries included, is meant to stay under {mb(found['limit'])}."
     Console().print(table)
 
 
@@ -148,7 +155,7 @@ def main(
         print(json.dumps({"machine": machine(), **found}, indent=2))
     else:
         show(found)
-    if any(row["engine"] > LIMIT for row in found["rows"]):
+    if any(row["beside"] > LIMIT for row in found["rows"]):
         sys.exit(1)
 
 

@@ -66,6 +66,11 @@ class AtenRunner(PiecewiseFusedRunner):
         )
         self._measure_room()
 
+    @property
+    def embedding_bytes(self) -> int:
+        """Bytes of each number of the embeddings, which are kept as they are stored."""
+        return self._embedding.element_size()
+
     def _packed(self, layer: LayerWeights, device: torch.device) -> _Layer:
         def put(tensor: torch.Tensor | None) -> torch.Tensor | None:
             return None if tensor is None else tensor.to(device, self._dtype, copy=True)
