@@ -7,15 +7,23 @@ from proposer_kit import run, source
 
 from benchmarks.oracle import PieceTokenizer
 from specclient_engine.proposers import AcceptanceTable, memory
-from specclient_engine.proposers.contexts import Line, LineContexts
+from specclient_engine.proposers.contexts import (
+    BEFORE_INDENT,
+    BEHIND_INDENT,
+    NOTHING,
+    WITHIN,
+    Line,
+    LineContexts,
+    note,
+)
 from specclient_engine.proposers.memory import Memory
-from specclient_engine.proposers.vocabulary import BREAK, SPACED, WORD
+from specclient_engine.proposers.vocabulary import BLANK, BREAK, FACTOR, OPEN, SPACED, WORD, Vocabulary
 
 
 def line(*tokens: int) -> Line:
     written = Line()
     for token in tokens:
-        written.push(token, 0)
+        written.push(token, 0, ((True, FACTOR, token + 1),))
     return written
 
 
@@ -42,9 +50,9 @@ def test_more_tokens_say_more_than_fewer() -> None:
 def test_a_context_that_the_request_knows_itself_is_not_looked_up() -> None:
     known, written = Memory(), line(1, 2, 3)
     learn(known, written, 4)
-    here = [None, [9, 1, 0], None]
+    here = [None, [9, 1, 0, NOTHING], None]
     kinds = {key[0] for _, key in known.votes(written, written.keys(), here)}
-    assert kinds == {"memory of four", "memory of token", "memory of shape"}
+    assert kinds == {"memory of four", "memory of word", "memory of shape"}
 
 
 def test_old_contexts_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,8 +82,73 @@ def test_contexts_know_the_line_they_are_in() -> None:
     contexts, written = LineContexts(), Line()
     for token, flags in ((10, BREAK), (1, WORD), (2, 0), (3, WORD), (4, 0)):
         contexts.learn(written.keys(), token)
-        written.push(token, flags)
+        written.push(token, flags, ((True, FACTOR, token + 1),))
     again = Line()
     for token, flags in ((10, BREAK), (1, WORD), (2, 0), (77, WORD | SPACED)):
-        again.push(token, flags)
-    assert contexts.entries(again.keys()) == [None, None, [4, 1, 0]]
+        again.push(token, flags, ((True, FACTOR, token + 1),))
+    assert contexts.entries(again.keys()) == [None, None, [4, 1, 0, NOTHING]]
+
+
+def test_a_line_is_known_alike_whether_its_indent_is_a_token_of_its_own() -> None:
+    joined, apart = Line(), Line()
+    for token, flags in ((1, WORD), (5, BREAK), (6, WORD), (7, 0)):
+        joined.push(token, flags)
+    for token, flags in ((1, WORD), (4, BREAK | OPEN), (5, BLANK), (6, WORD), (7, 0)):
+        apart.push(token, flags)
+    assert (joined.indent, joined.head, joined.place) == (apart.indent, apart.head, apart.place)
+    assert joined.keys() == apart.keys()
+
+
+def test_the_indent_of_the_line_before_is_known_until_the_next_is_written() -> None:
+    written = Line()
+    places = []
+    for token, flags in ((4, BREAK | OPEN), (5, BLANK), (6, WORD), (4, BREAK | OPEN)):
+        written.push(token, flags)
+        places.append(written.place)
+    assert places == [BEFORE_INDENT, BEHIND_INDENT, WITHIN, BEFORE_INDENT]
+    assert written.indent == 5
+    written.push(8, WORD)
+    assert (written.indent, written.head) == (0, 8)
+
+
+class Pieces(PieceTokenizer):
+    """Tokens as they are given."""
+
+    def tokens(self, *texts: str) -> list[int]:
+        for text in texts:
+            if text not in self._texts:
+                self._texts.append(text)
+        return [self._texts.index(text) for text in texts]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ("x", " =", " pri", "ce", "_total", "("),
+        ("x =", " price_total("),
+        ("y", "\n", "    x", " = price_", "total", "("),
+    ],
+)
+def test_the_word_context_is_the_same_however_the_text_was_split(other: tuple[str, ...]) -> None:
+    pieces = Pieces()
+    vocabulary = Vocabulary(pieces)
+
+    def word(*texts: str) -> int:
+        written = Line()
+        for token in pieces.tokens(*texts):
+            written.push(token, vocabulary.flags(token), vocabulary.stretches(token))
+        return written.keys()[0]
+
+    assert word("x", " = ", "price", "_total", "(") == word(*other)
+    assert word("price", "_tot") == word("a", ".", "price_tot")
+    assert word("price", "_tot") != word("price", "_total")
+    assert word("f", "(", ")", "\n    ") == word("g", "=", "f", "()\n\n\t")
+
+
+def test_a_context_keeps_what_else_followed_it() -> None:
+    known: dict[int, list[int]] = {}
+    for token in (5, 5, 6):
+        note(known, 1, token)
+    assert (known[1][0], known[1][3]) == (5, 6)
+    note(known, 1, 7)
+    assert (known[1][0], known[1][3]) == (7, 5)

@@ -11,7 +11,7 @@ from specclient_engine.proposers.contexts import Line, LineContexts
 from specclient_engine.proposers.drafting import LONG, STEADY, Ballot, Drafting
 from specclient_engine.proposers.follower import TextFollower
 from specclient_engine.proposers.passage import Passage
-from specclient_engine.proposers.vocabulary import BREAK, Vocabulary
+from specclient_engine.proposers.vocabulary import BREAK, OPEN, Vocabulary
 
 EMPTY = Draft((), (), ())
 SEPARATOR = -1
@@ -36,7 +36,7 @@ class CompositeProposer:
         """`followers` follow the predicted texts, best first; `table` may be shared with other requests."""
         self._table = table
         self._followers = list(followers)
-        self._flags = vocabulary.flags
+        self._vocabulary = vocabulary
         self._history = SuffixAutomaton()
         self._passage = Passage(self._history.text)
         self._contexts = LineContexts()
@@ -59,7 +59,7 @@ class CompositeProposer:
             self._remember(token)
         self._history.append(SEPARATOR)
         self._line = Line()
-        self._line.push(SEPARATOR, BREAK)
+        self._line.push(SEPARATOR, BREAK | OPEN, self._vocabulary.stretches(SEPARATOR))
 
     def _remember(self, token: int, *, copied: bool = False) -> None:
         """Take in one token; of what is `copied` steadily from a known text, the contexts know already."""
@@ -68,19 +68,19 @@ class CompositeProposer:
             keys = self._line.keys()
             self._contexts.learn(keys, token)
             self._table.memory.learn(self._line, keys, token)
-        self._line.push(token, self._flags(token))
+        self._line.push(token, self._vocabulary.flags(token), self._vocabulary.stretches(token))
 
     def propose(self, limit: int) -> Draft:
         """At most `limit` tokens, as far as their joint probability is worth considering."""
         drafting = Drafting(
             self._table,
             self._contexts,
-            self._flags,
+            self._vocabulary,
             self._history.walker(),
             self._line.copy(),
             self._passage.copy(),
         )
-        drafting.pointers = [p for text in self._followers for p in text.pointers(self._line.length == 0)]
+        drafting.pointers = [p for text in self._followers for p in text.pointers(self._line.place)]
         while len(drafting.tokens) < limit and not drafting.finished:
             if not (drafting.copy_known(limit) or drafting.copy_repetition(limit) or drafting.vote()):
                 break

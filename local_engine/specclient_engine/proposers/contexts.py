@@ -1,7 +1,7 @@
-"""Short contexts of code: what followed this token, at this indent, in lines that begin like this one.
+"""Short contexts of code: what followed this word, at this indent, in lines that begin like this one.
 
 Where the longest earlier match is only a token or two, these say more than it does. Each context keeps
-its latest successor and how often that was confirmed in a row.
+its latest successor, how often that was confirmed in a row, and the one that came between.
 """
 
 from __future__ import annotations
@@ -10,30 +10,36 @@ from collections.abc import Sequence
 from copy import copy
 from itertools import islice
 
-from specclient_engine.proposers.vocabulary import BREAK, SPACED, WORD
+from specclient_engine.proposers.vocabulary import BLANK, BREAK, FACTOR, MASK, OPEN, SPACED, WORD, Stretch
 
 SHIFT = 20
 """Bits of a token id in a key; larger ids only make contexts collide, which costs accuracy alone."""
-KINDS = ("token", "indent", "shape")
+KINDS = ("word", "indent", "shape")
+SECONDS = tuple(f"{kind} second" for kind in KINDS)
 ANY_WORD = -1
+NOTHING = -1
+WITHIN, BEFORE_INDENT, BEHIND_INDENT = 0, 1, 2
+"""Where the output stands: within a line, or at its start with the indent to come or written. Some tokenizers
+put a line break and the next line's indent in one token, others in two."""
 
 
 Successors = dict[int, list[int]]
-"""By context: its latest successor, how often that was confirmed in a row, whether it ever changed."""
+"""By context: its latest successor, how often that was confirmed in a row, whether it ever changed, and what
+else followed last (`NOTHING` so far)."""
 
 
 def note(known: Successors, context: int, token: int) -> None:
     """`token` followed `context`."""
     entry = known.get(context)
     if entry is None:
-        known[context] = [token, 1, 0]
+        known[context] = [token, 1, 0, NOTHING]
     elif entry[0] == token:
         entry[1] += 1
     elif entry[1] > 1:
         entry[1] = 1 if entry[1] < 4 else entry[1] // 2
-        entry[2] = 1
+        entry[2], entry[3] = 1, token
     else:
-        entry[0], entry[2] = token, 1
+        entry[0], entry[2], entry[3] = token, 1, entry[0]
 
 
 def forget_half(known: Successors) -> None:
@@ -50,40 +56,72 @@ def settled(entry: list[int]) -> int:
 class Line:
     """Where the output stands in its line.
 
-    `fourth` to `last` are the last tokens, `indent` the token of the line break before the
-    line, `head` the line's first token, `length` its tokens so far. The shape is the last two tokens
-    with words taken as one.
+    `fourth` to `last` are the last tokens, `indent` the token that holds the line's indent (0 for none;
+    at `BEFORE_INDENT` still that of the line before), `head` the line's first token behind it, `place`
+    one of `WITHIN` and its kin. The shape is the last two tokens with words taken as one. The word is the
+    last name, as far as it is written, and what is written behind it, by characters.
     """
 
-    __slots__ = ("_before", "_shape", "fourth", "head", "indent", "last", "length", "second", "third")
+    __slots__ = (
+        "_before",
+        "_behind",
+        "_shape",
+        "_word",
+        "fourth",
+        "head",
+        "indent",
+        "last",
+        "place",
+        "second",
+        "third",
+    )
 
     def __init__(self) -> None:
         self.fourth = self.third = self.second = self.last = 0
-        self.indent = self.head = self.length = self._shape = self._before = 0
+        self.indent = self.head = self._shape = self._before = self._word = self._behind = 0
+        self.place = BEFORE_INDENT
 
     def copy(self) -> Line:
         """An independent copy."""
         return copy(self)
 
-    def push(self, token: int, flags: int) -> None:
-        """Go on by one token with its `Vocabulary` flags."""
+    def push(self, token: int, flags: int, stretches: Sequence[Stretch] = ()) -> None:
+        """Go on by one token with its `Vocabulary` flags and stretches."""
         self.fourth, self.third, self.second, self.last = self.third, self.second, self.last, token
         if not flags & WORD:
             self._before, self._shape = self._shape, token
         elif flags & SPACED or self._shape != ANY_WORD:
             self._before, self._shape = self._shape, ANY_WORD
+        for is_word, factor, term in stretches:
+            if not is_word:
+                self._behind = (self._behind * factor + term) & MASK
+            elif self._behind:
+                self._word, self._behind = term, 0
+            else:
+                self._word = (self._word * factor + term) & MASK
         if flags & BREAK:
-            self.indent, self.head, self.length = token, 0, 0
-            return
-        if self.length == 0:
-            self.head = token
-        self.length += 1
+            self.head = 0
+            if flags & OPEN:
+                self.place = BEFORE_INDENT
+            else:
+                self.indent, self.place = token, BEHIND_INDENT
+        elif self.place == BEFORE_INDENT:
+            self._begin(token, flags)
+        elif self.place == BEHIND_INDENT:
+            self.head, self.place = token, WITHIN
+
+    def _begin(self, token: int, flags: int) -> None:
+        if flags & BLANK:
+            self.indent, self.place = token, BEHIND_INDENT
+        else:
+            self.indent, self.head, self.place = 0, token, WITHIN
 
     def keys(self) -> tuple[int, int, int]:
         """The contexts of the next token, in the order of `KINDS`."""
         last = self.last
         shape = (self._before << SHIFT) + self._shape
-        return last, (self.indent << SHIFT) + last, (shape << SHIFT) + self.head
+        word = (self._word * FACTOR + self._behind) & MASK
+        return word, (self.indent << SHIFT) + last, (shape << SHIFT) + self.head
 
 
 class LineContexts:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from specclient_engine.proposers.acceptance import AcceptanceTable, Key, bucket
 from specclient_engine.proposers.automaton import Walker, agreement
 from specclient_engine.proposers.blend import MOST_SUPPORT, SHIFT, Features, log_odds
-from specclient_engine.proposers.contexts import KINDS, Line, LineContexts, settled
+from specclient_engine.proposers.contexts import KINDS, NOTHING, SECONDS, Line, LineContexts, settled
 from specclient_engine.proposers.follower import Pointer
 from specclient_engine.proposers.known_text import BREAKS, COPYING, INSIDE
 from specclient_engine.proposers.passage import Passage
-from specclient_engine.proposers.vocabulary import BREAK, END
+from specclient_engine.proposers.vocabulary import BREAK, END, Vocabulary
 
 LEAST_SURVIVAL = 0.01
 """A draft ends where the chance that all of it is accepted falls below this."""
@@ -24,8 +24,6 @@ STEADY = 16
 """Run of the known text from which it is copied in blocks."""
 STEPS = 4
 """Draft steps on a guess after which it no longer matters how many they were."""
-
-Flags = Callable[[int], int]
 
 
 @dataclass(slots=True)
@@ -41,22 +39,23 @@ class Drafting:
     """A draft in the making: a hypothetical continuation of the output, and who still follows it."""
 
     __slots__ = (
-        "_contexts", "_flags", "_line", "_passage", "_table", "_walker", "ballots", "confidence", "pointers",
-        "sources", "survival", "tokens",
+        "_contexts", "_flags", "_line", "_passage", "_stretches", "_table", "_walker", "ballots",
+        "confidence", "pointers", "sources", "survival", "tokens",
     )  # fmt: skip
 
     def __init__(
         self,
         table: AcceptanceTable,
         contexts: LineContexts,
-        flags: Flags,
+        vocabulary: Vocabulary,
         walker: Walker,
         line: Line,
         passage: Passage,
     ) -> None:
         self._table = table
         self._contexts = contexts
-        self._flags = flags
+        self._flags = vocabulary.flags
+        self._stretches = vocabulary.stretches
         self._walker = walker
         self._line = line
         self._passage = passage
@@ -115,7 +114,7 @@ class Drafting:
     def _copy(self, block: Sequence[int], places: Sequence[int], keys: Sequence[Key]) -> int:
         """Draft from `block` while the whole is likely enough; `keys` by place. How many were drafted."""
         rates = [self._table.rate(key) for key in keys]
-        survival, line, flags = self.survival, self._line, self._flags
+        survival, line, flags, stretches = self.survival, self._line, self._flags, self._stretches
         count = 0
         for token, place in zip(block, places, strict=True):
             survival *= rates[place]
@@ -123,7 +122,7 @@ class Drafting:
                 break
             self.ballots.append(Ballot(token, [(token, keys[place])]))
             self.confidence.append(rates[place])
-            line.push(token, flags(token))
+            line.push(token, flags(token), stretches(token))
             count += 1
         if count:
             self._passage.leave()
@@ -153,11 +152,11 @@ class Drafting:
             votes += self._passage.guesses()
             keys = self._line.keys()
             seen = self._contexts.entries(keys)
-            votes += [
-                (entry[0], (kind, settled(entry)))
-                for kind, entry in zip(KINDS, seen, strict=True)
-                if entry is not None
-            ]
+            for kind, second, entry in zip(KINDS, SECONDS, seen, strict=True):
+                if entry is not None:
+                    votes.append((entry[0], (kind, settled(entry))))
+                    if entry[3] != NOTHING:
+                        votes.append((entry[3], (second, settled(entry))))
             votes += self._table.memory.votes(self._line, keys, seen)
         if not votes:
             return False
@@ -173,7 +172,7 @@ class Drafting:
         self.confidence.append(believed)
         self._walker.step(token)
         self._passage.follow(token)
-        self._line.push(token, self._flags(token))
+        self._line.push(token, self._flags(token), self._stretches(token))
         self.pointers = [p for p in self.pointers if p.tokens[p.position] == token]
         for pointer in self.pointers:
             pointer.position += 1

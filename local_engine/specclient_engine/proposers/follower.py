@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from specclient_engine.api import Tokenizer
 from specclient_engine.proposers.known_text import KnownText, TokenEdit
 from specclient_engine.proposers.rewriting import Rewrites, Rule, Span
-from specclient_engine.proposers.vocabulary import BREAK, Vocabulary
+from specclient_engine.proposers.vocabulary import Vocabulary
 
 WINDOW = 1600
 """Characters of the known text that are rewritten or tokenised anew at a time."""
@@ -87,15 +87,14 @@ class TextFollower:
         return len(self.known.tokens) - len(self._end)
 
     def _stream(self, ids: Sequence[int]) -> KnownText:
-        flags = self._vocabulary.flags
-        return KnownText(ids, [bool(flags(token) & BREAK) for token in ids])
+        return KnownText(ids, [self._vocabulary.flags(token) for token in ids])
 
-    def pointers(self, line_start: bool) -> list[Pointer]:
-        """Where the text stands; `line_start` says whether the output stands at the start of a line."""
+    def pointers(self, place: int) -> list[Pointer]:
+        """Where the text stands; `place` is where the output stands in its line (`Line.place`)."""
         known = self.known
         found = [
             Pointer(known.tokens, known.places, guess.position, guess.kind, guess.feature)
-            for guess in known.guesses(line_start)
+            for guess in known.guesses(place)
         ]
         window = self._window
         if window is not None and not window.stream.lost:

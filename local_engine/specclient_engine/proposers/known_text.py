@@ -6,6 +6,9 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from specclient_engine.proposers.contexts import BEHIND_INDENT, WITHIN
+from specclient_engine.proposers.vocabulary import BLANK, BREAK
+
 CONFIRMED = 3
 """Matching tokens in a row that end a loss: from then on another mismatch is a new edit."""
 COPYING = frozenset({"start", "cursor"})
@@ -15,7 +18,8 @@ LOOK_BACK = 2
 LONGEST = 24
 """Length from which two matches count as equally good."""
 INSIDE, STARTS, BREAKS = 0, 1, 2
-"""Where a token stands: within a line, first of its line, or at a line break itself."""
+"""Where a token stands: within a line, first of its line (or first behind the token of its indent), or at a
+line break itself."""
 PATIENCE = 6
 """Tokens after which it no longer matters how long ago the place was lost."""
 
@@ -56,13 +60,10 @@ class KnownText:
 
     __slots__ = ("_lost_at", "_untouched", "_where", "anchor", "cursor", "lost", "places", "run", "tokens")
 
-    def __init__(self, tokens: Sequence[int], breaks: Sequence[bool]) -> None:
-        """`breaks[i]` says whether `tokens[i]` holds a line break."""
+    def __init__(self, tokens: Sequence[int], flags: Sequence[int]) -> None:
+        """`flags[i]` are the `Vocabulary` flags of `tokens[i]`."""
         self.tokens = list(tokens)
-        self.places = [
-            BREAKS if holds else STARTS if before else INSIDE
-            for holds, before in zip(breaks, [True, *breaks], strict=False)
-        ]
+        self.places = _places(flags)
         self.cursor = self.run = self.anchor = self.lost = 0
         self._lost_at = 0
         self._untouched = True
@@ -131,12 +132,13 @@ class KnownText:
         self.run = max(run, CONFIRMED)
         self.lost = 0
 
-    def guesses(self, line_start: bool) -> list[Guess]:
-        """Positions that may come next; `line_start` says whether the output stands at a line's start."""
+    def guesses(self, place: int) -> list[Guess]:
+        """Positions that may come next; `place` is where the output stands in its line (`Line.place`)."""
         if not self.lost:
             kind = "start" if self._untouched else "cursor"
             return [Guess(self.cursor, kind, self.run)] if self.cursor < len(self.tokens) else []
         size, lost = len(self.tokens), min(self.lost, PATIENCE)
+        line_start = place != WITHIN
         found = []
         if self.run and self.cursor < size:
             found.append(Guess(self.cursor, "resync", self._resync_feature()))
@@ -145,13 +147,22 @@ class KnownText:
         if self.anchor == 0 < size:
             found.append(Guess(0, "beginning", int(line_start)))
         elif self.anchor < size:
-            at_line = self.places[self.anchor - 1] == BREAKS
-            found.append(Guess(self.anchor, "insertion", 4 * lost + 2 * line_start + at_line))
+            at_line = self.places[self.anchor] == STARTS
+            position = self._abreast(self.anchor, place) if at_line and line_start else self.anchor
+            found.append(Guess(position, "insertion", 4 * lost + 2 * line_start + at_line))
         if line_start:
-            following = self._next_line(self.anchor)
+            following = self._abreast(self._next_line(self.anchor), place)
             if following < size:
                 found.append(Guess(following, "line", lost))
         return found
+
+    def _abreast(self, position: int, place: int) -> int:
+        """The start of the line that starts at `position`: before or behind its indent, as the output's."""
+        places, size = self.places, len(self.places)
+        if 0 < position < size and places[position - 1] == STARTS:
+            position -= 1
+        indented = position + 1 < size and places[position] == places[position + 1] == STARTS
+        return position + 1 if indented and place == BEHIND_INDENT else position
 
     def _next_line(self, position: int) -> int:
         places, end = self.places, min(len(self.tokens), position + 128)
@@ -168,3 +179,19 @@ class KnownText:
         count = len(self._where[self.tokens[self.cursor - 1]])
         rare = 0 if count < 2 else 1 if count < 4 else 2 if count < 12 else 3
         return (length * 5 + near) * 4 + rare
+
+
+def _places(flags: Sequence[int]) -> list[int]:
+    """For each token of a text with these flags: where it stands."""
+    places = []
+    place, indenting = BREAKS, False
+    for flag in flags:
+        if flag & BREAK:
+            place = BREAKS
+        elif place == BREAKS or indenting:
+            place = STARTS
+        else:
+            place = INSIDE
+        indenting = place == STARTS and not indenting and bool(flag & BLANK)
+        places.append(place)
+    return places

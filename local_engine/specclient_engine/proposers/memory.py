@@ -22,7 +22,7 @@ from specclient_engine.proposers.contexts import (
 MOST = 1 << 16
 """Contexts of four tokens that are kept; beyond that the older half of all contexts goes."""
 RUNS = ("memory of four", "memory of three", "memory of two")
-LINES = ("memory of token", "memory of indent", "memory of shape")
+LINES = ("memory of word", "memory of indent", "memory of shape")
 
 
 class Memory:
