@@ -55,6 +55,21 @@ def test_a_plain_stream(door: SyncDoor) -> None:
     }
 
 
+def test_chunks_that_come_one_by_one(door: SyncDoor) -> None:
+    """What came before tells nothing of what is not alike, and the connection stays as good as new."""
+    texts = ["a", "b ", "c\n", "d", '"e"', "\\", "f\u2028", "é", "😀", "g", "a", "b "]
+    pieces = [data(chunk(text)) for text in texts]
+    pieces[5:5] = [b": keep-alive\n\n", data(chunk("x" * 70_000)), data(role())]
+    steps: list[Step] = [step for piece in pieces for step in (piece, Wait(0.01))]
+    door.server.play(*[stream(*steps, data(finish()), data(usage_chunk()), DONE)] * 2)
+    whole = "".join([*texts[:5], "x" * 70_000, *texts[5:]])
+    for _ in range(2):
+        chunks = door.read()
+        assert text_of(chunks) == whole
+        assert chunks[-1].specclient.usage.completion == 2
+    assert door.server.connections == 1
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
 def test_any_line_end_and_any_cut(door: SyncDoor, end: str, size: int) -> None:

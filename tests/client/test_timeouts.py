@@ -13,6 +13,7 @@ from tests.doors import SyncDoor, text_of
 from tests.server import (
     DONE,
     Stall,
+    Step,
     Wait,
     chunk,
     completion,
@@ -76,6 +77,30 @@ def test_a_stall_in_the_middle(door: SyncDoor) -> None:
     found = failed(door, only(content_idle=0.2), retries=2)
     assert (found.limit, found.partial) == ("content_idle", "Hello")
     assert len(door.server.requests) == 1
+
+
+def alone(*texts: str) -> list[Step]:
+    """Each chunk in a packet of its own, after the one before was read."""
+    return [step for text in texts for step in (data(chunk(text)), Wait(0.03))]
+
+
+@pytest.mark.parametrize("idle", [0.2, 1.2])
+def test_a_stall_after_chunks_that_came_alone(door: SyncDoor, idle: float) -> None:
+    door.server.play(stream(*alone(*"abcdefgh"), Stall()))
+    found = failed(door, only(content_idle=idle))
+    assert (found.limit, found.partial) == ("content_idle", "abcdefgh")
+
+
+def test_keep_alives_after_chunks_that_came_alone(door: SyncDoor) -> None:
+    noise = [step for _ in range(40) for step in (b": keep-alive\n\n", Wait(0.05))]
+    door.server.play(stream(*alone(*"abcd"), *noise, Stall()))
+    found = failed(door, only(content_idle=0.3))
+    assert (found.limit, found.partial) == ("content_idle", "abcd")
+
+
+def test_chunks_that_come_alone_without_any_limit(door: SyncDoor) -> None:
+    door.server.play(stream(*alone(*"abcd"), data(finish()), DONE))
+    assert door.text(timeout=only()) == "abcd"
 
 
 def test_a_slow_start_is_not_a_stall(door: SyncDoor) -> None:
