@@ -7,7 +7,7 @@ make, and only some of their runs use.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 
@@ -32,4 +32,15 @@ class LateTransport:
         return self.made().open(send, wire)
 
     def close(self) -> Any:
-        return self.made().close()
+        """See the transport's own. One that was never made is not made to be closed."""
+        return NOTHING_TO_CLOSE if self._transport is None else self._transport.close()
+
+
+class NothingToClose:
+    """What closing comes to where nothing was opened; an async client awaits it."""
+
+    def __await__(self) -> Iterator[None]:
+        return iter(())
+
+
+NOTHING_TO_CLOSE = NothingToClose()

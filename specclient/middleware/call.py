@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-import time
 from collections.abc import Mapping, MutableMapping
-from dataclasses import dataclass
 from typing import Any
 
 from specclient import tracing
@@ -14,15 +12,11 @@ from specclient.core import account
 from specclient.core.errors import error_in
 from specclient.core.plan import Plan
 from specclient.core.stamps import NANOSECONDS
-from specclient.core.timeline import Timeline
-from specclient.middleware import context, pending, wire
+from specclient.middleware import context, wire
 from specclient.middleware.account import (
     Answer,
     IncompleteStream,
-    NoAnswer,
     NotJson,
-    StatusError,
-    Tried,
     report_on,
 )
 from specclient.middleware.alike import Alike
@@ -32,9 +26,9 @@ from specclient.middleware.gateway_report import set_aside
 from specclient.middleware.late import LateReport
 from specclient.middleware.place import Place
 from specclient.middleware.relay import AskAgain, compact, parsed, spliced
-from specclient.middleware.sdk_retries import LONGEST_BACKOFF, is_redirect, will_retry
 from specclient.middleware.settings import Settings
 from specclient.middleware.steps import as_text
+from specclient.middleware.tries import Asked, Tries
 from specclient.middleware.weighing import weighed
 from specclient.report import Reason
 from specclient_providers import Reading
@@ -42,18 +36,7 @@ from specclient_providers import Reading
 log = logging.getLogger("specclient.middleware")
 
 
-@dataclass(slots=True)
-class Asked:
-    """What the SDK asks: its request, the body as an object and as it came, and what was set beside it."""
-
-    request: Any
-    body: dict[str, Any]
-    content: bytes
-    block: context.Block | None
-    workload: str | None
-
-
-class WrappedCall:
+class WrappedCall(Tries):
     """What is known of a call, and the listener of its stream. `end` is its one way out."""
 
     def __init__(
@@ -67,9 +50,9 @@ class WrappedCall:
         *,
         is_read_whole: bool,
     ) -> None:
-        self.settings = settings
-        self.streamed = bool(asked.body.get("stream"))
+        super().__init__(settings, asked, retries)
         self.end = tracing.Finaliser(self._settle)
+        self.streamed = bool(asked.body.get("stream"))
         self.extensions: MutableMapping[str, Any] | None = None
         """Those of the response that the SDK holds: the report is put there for objects without room."""
         self.report: LateReport | None = None
@@ -77,15 +60,9 @@ class WrappedCall:
         """Whether the SDK is known to read an answer that is not streamed as a whole, and at once."""
         self._place = place
         self._known = place.known
-        self._asked = asked
         self._decided = decided
         self._plan = plan
         self._downgraded = False
-        self._begun = False
-        """Whether anything of an answer's body has been looked at: from then on the SDK cannot try again."""
-        self._retries = retries
-        self._tried: list[Tried] = []
-        self.timeline = Timeline()
         self._answer = Answer(self._known.reader())
         self._settled = False
         self._unreadable = False
@@ -94,8 +71,6 @@ class WrappedCall:
             if settings.tracing.heard
             else tracing.Unheard(settings.tracing)
         )
-        if self.streamed:
-            self._listen()
 
     @property
     def plan(self) -> Plan:
@@ -104,23 +79,7 @@ class WrappedCall:
             self._plan = self._decided.plan_for(self._asked.body)
         return self._plan
 
-    def _listen(self) -> None:
-        """Know what to look for in a stream."""
-        hidden = self._decided.hidden
-        self._notable = self._known.notable(hidden)
-        self._hides_usage = "include_usage" in hidden
-        self._alike = Alike()
-
     # The way out ---------------------------------------------------------------------------------
-
-    def attempt_started(self) -> None:
-        self.timeline.attempt_started()
-        self._tried.append(Tried())
-
-    def resumed(self, retries: int | None, waited: float) -> None:
-        """The SDK tries again."""
-        self.timeline.waited(waited)
-        self._retries = retries
 
     def wire_request(self, request: Any, family: Family) -> Any:
         """The SDK's own request when nothing has to change, else a copy with the planned body and headers."""
@@ -172,49 +131,9 @@ class WrappedCall:
             refused = "LimitRefused"
         self._plan = plan
         self._decided = Decided(plan, asked, self._known, before.target, before.decision)
-        if self.streamed:
-            self._listen()
         self._tried[-1].error = refused
         self.timeline.attempt_ended()
         return True
-
-    def answered_with_error(self, status: int, headers: Mapping[bytes, bytes]) -> None:
-        """The answer is an error, which the SDK gets; it may try again."""
-        self._tried[-1].error = f"HTTP {status}"
-        self.timeline.attempt_ended()
-        if not self._left_open(status, as_text(headers)):
-            self.end("error", StatusError(status))
-
-    def attempt_failed(self, error: BaseException) -> None:
-        """No answer came, or its body broke off before the SDK got any of it."""
-        self._tried[-1].error = type(error).__name__
-        self.timeline.attempt_ended()
-        if not (isinstance(error, Exception) and self._left_open(error, {})):
-            self.end.failed(error)
-
-    def _left_open(self, failed: int | BaseException, headers: Mapping[str, str]) -> bool:
-        """Whether the SDK is going to try again; the call is then left open for it."""
-        if self._begun:
-            return False
-        by_time = self.settings.by_time
-        if is_redirect(failed, headers):
-            pending.park(self, self._asked.request, headers, 0.0, counted=False)
-        elif by_time is None:
-            status = failed if isinstance(failed, int) else None
-            if not will_retry(self._retries, self.settings.max_retries, status, headers):
-                return False
-            pending.park(self, self._asked.request, headers, LONGEST_BACKOFF, counted=True)
-        else:
-            elapsed = (time.perf_counter_ns() - self.timeline.started) / NANOSECONDS
-            if not by_time.will_retry(failed, elapsed):
-                return False
-            pending.park(self, self._asked.request, headers, by_time.longest_wait, counted=False)
-        return True
-
-    def give_up(self) -> None:
-        """The SDK did not try again: the last try's failure was the call's."""
-        tried = self._tried[-1]
-        self.end("error", NoAnswer(tried.error) if tried.status is None else StatusError(tried.status))
 
     def plain(self, content: bytes) -> bytes:
         """A whole body: taken note of, and given back with the report in it. Raises AskAgain."""
@@ -240,6 +159,13 @@ class WrappedCall:
         return spliced(content, report)
 
     # The stream (relay.Listener) -----------------------------------------------------------------
+
+    def listen(self) -> None:
+        """A stream begins: know what to look for in it."""
+        hidden = self._decided.hidden
+        self._notable = self._known.notable(hidden)
+        self._hides_usage = "include_usage" in hidden
+        self._alike = Alike()
 
     def plain_content(self, raw: bytes) -> bytes | None:
         if not self._settled:
@@ -314,24 +240,25 @@ class WrappedCall:
 
     def _settle(self, outcome: tracing.CallOutcome, error: BaseException | None) -> None:
         self.timeline.done()
-        answer = self._answer
-        facts, told = tracing.ResponseFacts(), None
+        answer, trace = self._answer, self.trace
+        facts, told = None, None
         try:
             ended = self.timeline.ended or self.timeline.started
             reading = answer.reader.result((ended - self.timeline.started) / NANOSECONDS)
-            if self.trace.listening:
+            if trace.listening:
                 facts = answer.facts(reading)
-            answer.request_id = answer.request_id or self.trace.request_id
+            answer.request_id = answer.request_id or trace.request_id
             self.report = self._reported(reading, completed=outcome == "completed")
             context.remember(self.report, answer.id, self._asked.block)
             if self.extensions is not None:
                 self.extensions[context.KEY] = self.report
-            if self.trace.listening:
+            if trace.listening:
                 told = self.report.report
         except Exception:
             log.warning("a call ended without a report: a fault in specclient")
             log.debug("the fault", exc_info=True)
-        self.trace.finish(told, facts, outcome, error or answer.failure)
+        if not isinstance(trace, tracing.Unheard):
+            trace.finish(told, facts or tracing.ResponseFacts(), outcome, error or answer.failure)
 
     def _reported(self, reading: Reading, *, completed: bool) -> LateReport:
         decided = self._decided

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -82,7 +82,7 @@ def _answer(call: WrappedCall, request: Any, family: Family, perform: Perform, *
                         content = call.plain(content)
                     except AskAgain:
                         continue
-                    made = with_body(response, content, family, raw=raw, is_async=is_async)
+                    made = with_body(response, told, content, family, raw=raw, is_async=is_async)
                     if raw and call.is_read_whole:
                         _mark_as_read(made, content, call.timeline)
                     made.extensions[KEY] = call.report
@@ -96,7 +96,7 @@ def _answer(call: WrappedCall, request: Any, family: Family, perform: Perform, *
                 body = yield Read(response, raw)
                 if call.downgraded(response.status_code, body):
                     continue
-                response = with_body(response, body, family, raw=raw, is_async=is_async)
+                response = with_body(response, told, body, family, raw=raw, is_async=is_async)
         except BaseException as error:
             call.attempt_failed(error)
             raise
@@ -116,6 +116,7 @@ def _streamed(
 ) -> Any:
     """The response whose body is watched; `blocks` are those of the body where it has begun to be read."""
     # A response that has begun to be decoded cannot be given another body, so those are made anew.
+    call.listen()
     relay = EventRelay(call)
     body_class = family.async_body if is_async else family.body
     if not raw:
@@ -137,12 +138,20 @@ def _streamed(
     return made
 
 
-def with_body(response: Any, content: bytes, family: Family, *, raw: bool, is_async: bool) -> Any:
-    """A response like this one, with a body that is at hand and not encoded."""
+def with_body(
+    response: Any,
+    told: Mapping[bytes, bytes],
+    content: bytes,
+    family: Family,
+    *,
+    raw: bool,
+    is_async: bool,
+) -> Any:
+    """A response like this one, whose headers `told` are, with a body that is at hand and not encoded."""
     kind = family.async_bytes_body if is_async else family.bytes_body
     if raw:
         response.stream = kind(content)
-        if "content-length" in response.headers:
+        if b"content-length" in told:
             response.headers["content-length"] = str(len(content))
         return response
     headers = [(name, value) for name, value in response.headers.multi_items() if name not in _RECODED]

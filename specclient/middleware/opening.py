@@ -7,7 +7,7 @@ from typing import Any
 
 from specclient.economics.workload import current_workload
 from specclient.middleware import pending
-from specclient.middleware.call import Asked, WrappedCall
+from specclient.middleware.call import WrappedCall
 from specclient.middleware.context import current_block
 from specclient.middleware.endpoints import LOCAL, address_of
 from specclient.middleware.family import Family
@@ -16,6 +16,7 @@ from specclient.middleware.relay import parsed
 from specclient.middleware.sdk_retries import retry_count
 from specclient.middleware.settings import Settings
 from specclient.middleware.steps import raw_headers
+from specclient.middleware.tries import Asked
 from specclient.prediction import Prediction
 
 _RAW_RESPONSE = b"x-stainless-raw-response"
@@ -32,6 +33,7 @@ def opened(request: Any, family: Family, settings: Settings) -> WrappedCall | Lo
     retries = retry_count(headers)
     if pending.is_parked() and (resumed := pending.resume(request, retries)) is not None:
         call, waited = resumed
+        assert isinstance(call, WrappedCall)
         call.resumed(retries, waited)
         return call
     url = str(request.url)

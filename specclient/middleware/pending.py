@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from specclient.middleware.given_up import WAITING, Ticket
 
 if TYPE_CHECKING:
-    from specclient.middleware.call import WrappedCall
+    from specclient.middleware.tries import Tries
 
 LONGEST_ASKED = 3600.0
 """Seconds; no SDK is taken to wait longer, whatever a server asks for."""
@@ -30,7 +30,7 @@ LONGEST_ASKED = 3600.0
 class Parked:
     """A call that waits for its next try."""
 
-    call: WrappedCall
+    call: Tries
     request: Any = field(repr=False)
     since: float
     ticket: Ticket
@@ -41,9 +41,7 @@ class Parked:
 _parked: ContextVar[Parked | None] = ContextVar("specclient_parked_call", default=None)
 
 
-def park(
-    call: WrappedCall, request: Any, headers: Mapping[str, str], longest: float, *, counted: bool
-) -> None:
+def park(call: Tries, request: Any, headers: Mapping[str, str], longest: float, *, counted: bool) -> None:
     """Leave a call open for its next try, which comes within `longest` seconds if it comes."""
     try:
         asked = float(headers.get("retry-after", ""))
@@ -60,7 +58,7 @@ def is_parked() -> bool:
     return _parked.get() is not None
 
 
-def resume(request: Any, count: int | None) -> tuple[WrappedCall, float] | None:
+def resume(request: Any, count: int | None) -> tuple[Tries, float] | None:
     """The parked call that this request (retry number `count`) goes on with, and the seconds it waited."""
     parked = _parked.get()
     if parked is None:

@@ -197,9 +197,6 @@ class Unheard:
     def current(self) -> None:
         """No span is current."""
 
-    def finish(self, *_: object) -> None:
-        """Nothing is to be told."""
-
 
 def start_call(
     start: CallStart, options: TracingOptions = DEFAULT_OPTIONS, *, parent: Context | None = None

@@ -6,9 +6,13 @@ import json
 import re
 from typing import Any
 
+import httpx
 import pytest
 
+from specclient.middleware import wrap
 from specclient.middleware.alike import TRIES, Alike
+from tests import server as scripted
+from tests.server import ScriptedServer
 
 HIDDEN = re.compile(rb',\s*"usage"\s*:\s*null')
 
@@ -75,3 +79,16 @@ def test_an_event_without_a_text_teaches_nothing(alike: Alike) -> None:
     alike.learn(odd, odd)
     assert alike.shown(odd) is None
     assert alike.shown(event("two")) is None
+
+
+@pytest.mark.parametrize("asked", [True, False], ids=["asked for", "not asked for"])
+def test_a_stream_of_events_alike_arrives_whole(server: ScriptedServer, asked: bool) -> None:
+    words = [f"word {number} " for number in range(20)]
+    events = [scripted.data(scripted.chunk(word)) for word in words]
+    server.play(scripted.stream(*events, scripted.data(scripted.finish()), scripted.DONE))
+    body = {"model": "m", "messages": []} | ({"stream": True} if asked else {})
+    with httpx.Client() as client:
+        wrap(client, provider="openai_compatible")
+        got = client.post(f"{server.url}/chat/completions", json=body).content
+    assert got.startswith(b"".join(events))
+    assert b'"specclient":' in got
