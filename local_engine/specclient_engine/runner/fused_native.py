@@ -5,12 +5,13 @@ from __future__ import annotations
 import ctypes
 from ctypes import c_int32, c_int64, c_void_p
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from ..api import Progress, ProgressCallback
 from .base import Kind
-from .fused import PASS_ROWS, FusedRunner, Rows
+from .fused import PASS_ROWS, PiecewiseFusedRunner, Rows
 from .native_kernels import (
     GROUP,
     KINDS,
@@ -37,7 +38,7 @@ def kernels_fit(shape: ModelShape) -> bool:
     return shape.head_dim <= WIDEST_HEAD and shape.group <= MOST_HEADS_SHARING
 
 
-class NativeRunner(FusedRunner):
+class NativeRunner(PiecewiseFusedRunner):
     """The kernels of `kernels/pass.c` over weights in strips. Rows never depend on the rows beside them.
 
     `kind` is "float32", "bfloat16" or "int8". The residual stream, the norms and the softmax are float32
@@ -126,7 +127,6 @@ class NativeRunner(FusedRunner):
         widest = max(layer.qkv.inputs, layer.output.inputs, layer.down.inputs)
         query = self.shape.heads * model.head_stride
         widths = {
-            "residual": model.hidden_stride * 4,
             "joint": round_up(self.shape.qkv_width, PANEL) * 4,
             "mixed": layer.output.inputs * 4,
             "inner": layer.down.inputs * 4,
@@ -138,16 +138,18 @@ class NativeRunner(FusedRunner):
         self._workspace = Workspace(
             **{name: self._buffer(PASS_ROWS * bytes_) for name, bytes_ in widths.items()}
         )
+        residual = self._pages.take(PASS_ROWS * model.hidden_stride * 4)
+        self._residual = residual.view(torch.float32).view(PASS_ROWS, -1)
+        self._workspace.residual = self._residual.data_ptr()
         self._stages = self._buffer(self._library.stage_bytes(self.shape.layers))
         self._private = self._buffer(self.threads * self._library.private_bytes(ctypes.byref(model)))
 
     def _buffer(self, count: int) -> int:
         return self._keep(self._pages.take(count))
 
-    def _compute(self, rows: Rows, logits: torch.Tensor) -> None:
+    def _run_layers(self, rows: Rows) -> torch.Tensor:
         tokens = (c_int64 * len(rows.tokens))(*rows.tokens)
         positions = (c_int32 * len(rows.positions))(*rows.positions)
-        wanted = (c_int32 * len(rows.wanted))(*rows.wanted)
         spans = (Span * len(rows.spans))()
         for to, span in zip(spans, rows.spans, strict=True):
             cache = self.kv[span.slot]
@@ -156,17 +158,24 @@ class NativeRunner(FusedRunner):
         step = Pass(
             tokens=ctypes.addressof(tokens),
             positions=ctypes.addressof(positions),
-            wanted=ctypes.addressof(wanted),
             spans=ctypes.addressof(spans),
-            logits=logits.data_ptr(),
             rows=len(rows.tokens),
-            n_wanted=len(rows.wanted),
             n_spans=len(rows.spans),
             threads=self.threads,
         )
-        self._library.forward(
+        self._call(self._library.forward, self._workspace, step)
+        return self._residual[rows.wanted]
+
+    def _read_out(self, hidden: torch.Tensor, logits: torch.Tensor) -> None:
+        workspace = Workspace.from_buffer_copy(self._workspace)
+        workspace.residual = hidden.data_ptr()
+        step = Pass(logits=logits.data_ptr(), n_wanted=len(hidden), threads=self.threads)
+        self._call(self._library.read_out, workspace, step)
+
+    def _call(self, function: Any, workspace: Workspace, step: Pass) -> None:
+        function(
             ctypes.byref(self._model),
-            ctypes.byref(self._workspace),
+            ctypes.byref(workspace),
             ctypes.byref(step),
             c_void_p(self._stages),
             c_void_p(self._private),

@@ -78,7 +78,7 @@ class Pass(Structure):
     """What one pass computes."""
 
     _fields_: ClassVar[Any] = [
-        *((name, c_void_p) for name in ("tokens", "positions", "wanted", "spans", "logits")),
+        *((name, c_void_p) for name in ("tokens", "positions", "spans", "logits")),
         *((name, c_int32) for name in ("rows", "n_wanted", "n_spans", "threads")),
     ]
 

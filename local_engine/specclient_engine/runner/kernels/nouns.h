@@ -54,7 +54,7 @@ typedef struct {
 
 typedef struct {
     const int64_t *tokens;
-    const int32_t *positions, *wanted;
+    const int32_t *positions;
     const Span *spans;
     float *logits;
     int32_t rows, n_wanted, n_spans, threads;

@@ -20,19 +20,17 @@ static void run(const Model *m, const Workspace *w, const Pass *pass, Stage *sta
     embed(stage++, m, w, pass);
     for (int i = 0; i < m->n_layers; i++) {
         const Layer *layer = &m->layers[i];
-        norm_rows(stage++, m, w, layer->input_norm, 0, rows, hidden, scratch);
+        norm_rows(stage++, m, w, layer->input_norm, rows, hidden, scratch);
         product(stage++, kind, STORE, &layer->qkv, x, rows, w->joint, joint);
         place_all(stage++, m, w, pass, i);
         attend_all(stage++, m, w, pass, i, attending);
         encode_rows(stage++, kind, w, w->mixed, rows, mixed);
         product(stage++, kind, ADD, &layer->output, x, rows, w->residual, m->hidden_stride);
-        norm_rows(stage++, m, w, layer->post_norm, 0, rows, hidden, scratch);
+        norm_rows(stage++, m, w, layer->post_norm, rows, hidden, scratch);
         product(stage++, kind, SWIGLU, &layer->gate_up, x, rows, w->inner, inner);
         encode_rows(stage++, kind, w, w->inner, rows, inner);
         product(stage++, kind, ADD, &layer->down, x, rows, w->residual, m->hidden_stride);
     }
-    norm_rows(stage++, m, w, m->final_norm, pass->wanted, pass->n_wanted, hidden, scratch);
-    product(stage, kind, STORE, &m->head, x, pass->n_wanted, pass->logits, m->head.outputs);
 }
 
 /* Bytes of `stages` for a model of so many layers. */
@@ -43,13 +41,26 @@ int64_t private_bytes(const Model *m) {
     return (sizeof(Attending) + (int64_t)m->layers[0].qkv.inputs * 4 + 63) / 64 * 64;
 }
 
-/* Computes one pass. Buffers are the caller's, 64-byte aligned. */
+/* Computes the layers of one pass. Buffers are the caller's, 64-byte aligned. */
 void forward(const Model *m, const Workspace *w, const Pass *pass, uint8_t *stages, uint8_t *private) {
     memset(stages, 0, (size_t)stage_bytes(m->n_layers));
 #pragma omp parallel num_threads(pass->threads)
     {
         uint8_t *mine = private + omp_get_thread_num() * private_bytes(m);
         run(m, w, pass, (Stage *)stages, (Attending *)mine, (float *)(mine + sizeof(Attending)));
+    }
+}
+
+/* The logits of `n_wanted` rows of a residual stream that the layers have made. */
+void read_out(const Model *m, const Workspace *w, const Pass *pass, uint8_t *stages, uint8_t *private) {
+    Operand x = {w->operand, w->operand_scale, w->operand_offset};
+    memset(stages, 0, 2 * sizeof(Stage));
+#pragma omp parallel num_threads(pass->threads)
+    {
+        uint8_t *mine = private + omp_get_thread_num() * private_bytes(m);
+        norm_rows((Stage *)stages, m, w, m->final_norm, pass->n_wanted, m->head.inputs,
+                  (float *)(mine + sizeof(Attending)));
+        product((Stage *)stages + 1, m->kind, STORE, &m->head, x, pass->n_wanted, pass->logits, m->head.outputs);
     }
 }
 

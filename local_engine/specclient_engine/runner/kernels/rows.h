@@ -51,11 +51,11 @@ static void normalise(const float *x, const float *weight, int width, float eps,
     }
 }
 
-static void norm_rows(Stage *stage, const Model *m, const Workspace *w, const float *weight,
-                      const int32_t *chosen, int rows, int inputs, float *scratch) {
+static void norm_rows(Stage *stage, const Model *m, const Workspace *w, const float *weight, int rows, int inputs,
+                      float *scratch) {
     memset(scratch, 0, (size_t)inputs * 4);
     for (int row; (row = take(stage)) < rows;) {
-        const float *x = w->residual + (int64_t)(chosen ? chosen[row] : row) * m->hidden_stride;
+        const float *x = w->residual + (int64_t)row * m->hidden_stride;
         normalise(x, weight, m->hidden, m->eps, scratch);
         encode_row(w, m->kind, scratch, inputs, row);
         finished(stage);
