@@ -203,6 +203,15 @@ class RecordingRunner:
         self.inner.release(slot)
 
     def forward(self, chunks: Sequence[Any]) -> torch.Tensor:
+        self._record(chunks)
+        return self.inner.forward(chunks)
+
+    def begin(self, chunks: Sequence[Any]) -> int:
+        """As `forward`, of runners that compute logits in pieces."""
+        self._record(chunks)
+        inner: Any = self.inner
+        return int(inner.begin(chunks))
+
+    def _record(self, chunks: Sequence[Any]) -> None:
         self.before_forward()
         self.passes.append(tuple((chunk.start, len(chunk.tokens), chunk.rows_wanted) for chunk in chunks))
-        return self.inner.forward(chunks)
