@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import threading
 import weakref
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping, Sequence
-from contextlib import suppress
 from time import perf_counter_ns
 from typing import Any, cast
 from weakref import WeakKeyDictionary
@@ -225,7 +223,5 @@ class AsyncHttpExchange:
 
     def stop(self) -> None:
         self._stopped = True
-        raw = None if self._stream is None else self._stream.get_extra_info("socket")
-        if self._shard is not None and raw is not None:
-            with suppress(OSError):
-                raw.shutdown(socket.SHUT_RDWR)
+        if self._shard is not None and self._stream is not None:
+            self._stream.pipe.abort()

@@ -23,6 +23,8 @@ from specclient.core.stamps import NANOSECONDS
 _NEVER_SECONDS = 1e8
 """For a limit of asyncio's own that cannot be left out; ours is the one that counts."""
 _NEVER = 1 << 62
+_TLS_BYTES = 256 * 1024
+"""What is encrypted at once: of the last such piece alone TLS does not tell when the network has it."""
 
 
 class Pipe(asyncio.Protocol):
@@ -31,6 +33,8 @@ class Pipe(asyncio.Protocol):
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._transport: Any = None
+        self._base: Any = None
+        """The transport below any TLS."""
         self._secured = False
         self._poll: Any = None
         self._pieces: deque[bytes] = deque()
@@ -86,6 +90,8 @@ class Pipe(asyncio.Protocol):
 
     def connection_made(self, transport: Any) -> None:
         self._transport = transport
+        if self._base is None:
+            self._base = transport
         # Sent is what the network has. Under TLS a limit of 0 would be reached by an empty buffer.
         transport.set_write_buffer_limits(high=1 if self._secured else 0, low=0)
         if hasattr(select, "poll"):
@@ -100,7 +106,8 @@ class Pipe(asyncio.Protocol):
             arrival.set_result(None)
         elif len(held) > 1 and not self._paused:
             self._paused = True
-            self._transport.pause_reading()
+            # Not TLS's own: uvloop's throws away what it holds back where the connection ends meanwhile.
+            self._base.pause_reading()
 
     def eof_received(self) -> bool:
         self._ended = True
@@ -131,10 +138,10 @@ class Pipe(asyncio.Protocol):
 
     # What the connection's user asks for
 
-    async def read(self, until: int | None) -> bytes:
-        """What came, waited for until then (on `time.perf_counter_ns`); empty at the end.
+    async def read(self, until: int | None, most: int | None = None) -> bytes:
+        """What came, at most so many bytes of it, waited for until then (on `time.perf_counter_ns`).
 
-        Raises httpcore's ReadTimeout and ReadError.
+        Empty at the end. Raises httpcore's ReadTimeout and ReadError.
         """
         if not (self._pieces or self._ended):
             self._until = _NEVER if until is None else until
@@ -145,7 +152,7 @@ class Pipe(asyncio.Protocol):
                 await self._arrival
             finally:
                 self._arrival = None
-        return self._take()
+        return self._take(most)
 
     def _ring_at_limit(self) -> None:
         if self._timer is not None:
@@ -163,41 +170,50 @@ class Pipe(asyncio.Protocol):
         else:
             arrival.set_exception(httpcore.ReadTimeout())
 
-    def _take(self) -> bytes:
+    def _take(self, most: int | None) -> bytes:
         pieces = self._pieces
         if not pieces:
             if self._lost is not None or (self._transport.is_closing() and not self._secured):
                 raise httpcore.ReadError(self._lost or "the connection was closed") from self._lost
             return b""
         data = pieces.popleft()
-        if pieces:
+        if most is not None and len(data) > most:
+            pieces.appendleft(data[most:])
+            data = data[:most]
+        elif pieces and most is None:
             data = b"".join((data, *pieces))
             pieces.clear()
-        if self._paused:
+        if self._paused and not pieces:
             self._paused = False
-            self._transport.resume_reading()
+            self._base.resume_reading()
         return data
-
-    def give_back(self, data: bytes) -> None:
-        """Bytes that were taken and are to be taken again."""
-        self._pieces.appendleft(data)
 
     async def write(self, data: bytes, seconds: float | None) -> None:
         """Send all of it. Raises httpcore's WriteTimeout and WriteError."""
+        until = None if seconds is None else self._loop.time() + seconds
+        step = _TLS_BYTES if self._secured else len(data)
+        for begin in range(0, len(data), step or 1):
+            self._check_writable()
+            self._transport.write(data[begin : begin + step])
+            if self._sent is not None:
+                try:
+                    async with asyncio.timeout_at(until):
+                        await self._sent
+                        await asyncio.sleep(0)  # an early answer is read before a write can fail
+                except TimeoutError as error:
+                    raise httpcore.WriteTimeout(error) from error
+                self._check_writable()
+
+    def _check_writable(self) -> None:
         if self._lost is not None or self._transport.is_closing():
             raise httpcore.WriteError(self._lost or "the connection was closed") from self._lost
-        self._transport.write(data)
-        if self._sent is not None:
-            try:
-                async with asyncio.timeout(seconds):
-                    await self._sent
-            except TimeoutError as error:
-                raise httpcore.WriteTimeout(error) from error
-            if self._lost is not None:
-                raise httpcore.WriteError(self._lost) from self._lost
+
+    def abort(self) -> None:
+        """Drop the connection, whatever is under way: who reads is then at its end."""
+        self._transport.abort()
 
     async def close(self) -> None:
-        """Drop the connection, whatever is under way."""
+        """The same, and see it happen."""
         self._transport.abort()
         await asyncio.sleep(0)
 

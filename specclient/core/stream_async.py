@@ -37,10 +37,7 @@ class AsyncStream(httpcore.AsyncNetworkStream):
         return data
 
     async def _read(self, max_bytes: int, seconds: float | None) -> bytes:
-        data = await self.pipe.read(_until(seconds))
-        if len(data) > max_bytes:
-            self.pipe.give_back(data[max_bytes:])
-        return data[:max_bytes]
+        return await self.pipe.read(_until(seconds), max_bytes)
 
     async def content(self, wire: Wire, data: bytes | None = None) -> tuple[bytes, bytes] | None:
         """See `Stream.content`."""

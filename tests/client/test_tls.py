@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
+import socket
 import ssl
 import subprocess
-from collections.abc import Iterator
+import threading
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from time import perf_counter_ns
 
+import httpcore
 import pytest
 
 import specclient
+from specclient.core.pipe import Pipe
 from tests.client.proxy import AUTH, Proxy
 from tests.doors import SyncDoor
 from tests.server import DONE, ScriptedServer, Stall, chunk, completion, data, finish, reply, sse, stream
@@ -100,3 +106,69 @@ def test_through_a_proxy(door: SyncDoor, proxy: Proxy) -> None:
     assert proxy.heads[0].startswith(b"CONNECT 127.0.0.1:")
     assert b"sk-sentinel" not in proxy.heads[0], "the key is for the server, not for the proxy"
     assert AUTH in proxy.heads[0]
+
+
+# One connection by itself --------------------------------------------------------------------------
+
+
+def against(
+    certificate: Path, peer: Callable[[ssl.SSLSocket], None], ask: Callable[[Pipe], Awaitable[None]]
+) -> None:
+    """`ask` on an encrypted pipe whose other end is `peer`'s, in a thread of its own."""
+    theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    theirs.load_cert_chain(certificate / "cert.pem", certificate / "key.pem")
+    ours = ssl.create_default_context(cafile=certificate / "cert.pem")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            with theirs.wrap_socket(listener.accept()[0], server_side=True) as other:
+                peer(other)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+
+        async def run() -> None:
+            pipe = await Pipe.connect("127.0.0.1", listener.getsockname()[1], 5, None, ())
+            try:
+                await pipe.start_tls(ours, "127.0.0.1", 5)
+                await ask(pipe)
+            finally:
+                await pipe.close()
+
+        asyncio.run(run())
+        thread.join()
+
+
+def test_a_peer_that_does_not_read(certificate: Path) -> None:
+    stay = threading.Event()
+
+    async def ask(pipe: Pipe) -> None:
+        with pytest.raises(httpcore.WriteTimeout):
+            await pipe.write(b"x" * 32 * 2**20, 0.2)
+        stay.set()
+
+    against(certificate, lambda _: stay.wait(10) and None, ask)
+
+
+@pytest.mark.parametrize("said", [True, False], ids=["said", "unsaid"])
+def test_an_end_that_came_while_nobody_read(certificate: Path, said: bool) -> None:
+    """The network is what is paused: what TLS holds back may be lost with the connection."""
+    size = 8 * 2**20
+
+    def peer(other: ssl.SSLSocket) -> None:
+        other.sendall(b"x" * size)
+        if said:
+            other.unwrap().close()
+
+    async def ask(pipe: Pipe) -> None:
+        await asyncio.sleep(0.2)
+        assert sum(map(len, pipe._pieces)) <= 2**20
+        assert not pipe._base.is_reading()
+        assert pipe._transport.is_reading()
+        came = 0
+        while data := await pipe.read(perf_counter_ns() + 5 * 10**9, 65536):
+            came += len(data)
+            await asyncio.sleep(0)
+        assert came == size
+
+    against(certificate, peer, ask)

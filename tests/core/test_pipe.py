@@ -134,6 +134,39 @@ def test_what_nobody_reads_is_not_held() -> None:
     against(peer, ask)
 
 
+def test_a_slow_reader_of_small_pieces_holds_little() -> None:
+    """What a read leaves over is taken before more is let in."""
+    size = 16 * 2**20
+
+    def peer(other: socket.socket) -> None:
+        other.sendall(b"x" * size)
+
+    async def ask(pipe: Pipe) -> None:
+        stream = AsyncStream(pipe)
+        came = 0
+        while data := await stream.read(65536, 5):
+            came += len(data)
+            await asyncio.sleep(0.001)
+            assert sum(map(len, pipe._pieces)) <= 2**20
+        assert came == size
+
+    against(peer, ask)
+
+
+def test_an_early_answer_to_what_is_still_being_sent() -> None:
+    def peer(other: socket.socket) -> None:
+        other.recv(1)
+        other.sendall(b"too large")
+        reset(other)
+
+    async def ask(pipe: Pipe) -> None:
+        with pytest.raises(httpcore.WriteError):
+            await pipe.write(b"x" * 64 * 2**20, 5)
+        assert await pipe.read(until(5)) == b"too large"
+
+    against(peer, ask)
+
+
 def test_a_peer_that_does_not_read() -> None:
     stay = threading.Event()
 
