@@ -24,6 +24,8 @@ from specclient.core.wire import LimitReached, Wire
 from specclient.errors import APIConnectionError, APITimeoutError, ConfigError
 
 MAX_REDIRECTS = 5
+UNASKED = "the server sent an answer before it was asked"
+"""Behind the end of the answer before, in one read with it: it is nobody's."""
 _UNSENDABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _SECRET_HEADERS = frozenset({"authorization", "api-key", "x-api-key", "cookie", "proxy-authorization"})
 

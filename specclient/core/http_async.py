@@ -15,7 +15,15 @@ import httpcore
 from specclient.core.alike import Piece
 from specclient.core.body import Body, ErrorBody
 from specclient.core.exchange import DRAIN_BYTES, ReadingStopped
-from specclient.core.http import FAULTS, MAX_REDIRECTS, core_request, redirected, response_headers, translated
+from specclient.core.http import (
+    FAULTS,
+    MAX_REDIRECTS,
+    UNASKED,
+    core_request,
+    redirected,
+    response_headers,
+    translated,
+)
 from specclient.core.pools import Pools, Shard
 from specclient.core.send import Connect, Send
 from specclient.core.stamps import NANOSECONDS
@@ -48,6 +56,10 @@ class _Loop:
         if self._keeper is not None:
             await self._keeper.aclose()
 
+    def forget(self) -> None:
+        """The loop was closed before its connections, which nothing but the collector can close now."""
+        self._dropped.detach()
+
     async def _keep(self) -> AsyncGenerator[None, None]:
         try:
             yield
@@ -69,6 +81,11 @@ async def _open(pools: Pools, send: Send, wire: Wire) -> AsyncHttpExchange:
         for each in gone:
             await Steady(each.aclose())
         response = await Steady(shard.pool.handle_async_request(core_request(send, wire)))
+        stream = response.extensions.get("network_stream")
+        if isinstance(stream, AsyncStream) and not stream.asked:
+            stream.pipe.abort()
+            await Steady(response.aclose())
+            raise httpcore.RemoteProtocolError(UNASKED)
     except BaseException:
         pools.release(shard)
         raise
@@ -104,6 +121,8 @@ class AsyncHttpTransport:
         running = asyncio.get_running_loop()
         with self._lock:
             if running not in self._loops:
+                for gone in [each for each in self._loops if each.is_closed()]:
+                    self._loops.pop(gone).forget()
                 self._loops[running] = _Loop(self, self._connect)
             return self._loops[running]
 

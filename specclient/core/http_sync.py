@@ -15,7 +15,15 @@ import httpcore
 from specclient.core.alike import Piece
 from specclient.core.body import Body, ErrorBody
 from specclient.core.exchange import DRAIN_BYTES, ReadingStopped
-from specclient.core.http import FAULTS, MAX_REDIRECTS, core_request, redirected, response_headers, translated
+from specclient.core.http import (
+    FAULTS,
+    MAX_REDIRECTS,
+    UNASKED,
+    core_request,
+    redirected,
+    response_headers,
+    translated,
+)
 from specclient.core.pool_calls import POOL_CALLS, closed_when_dropped
 from specclient.core.pools import Pools, Shard
 from specclient.core.send import Connect, Send
@@ -65,6 +73,11 @@ class HttpTransport:
                 for each in gone:
                     each.close()
                 response = shard.pool.handle_request(core_request(send, wire))
+                stream = response.extensions.get("network_stream")
+                if isinstance(stream, Stream) and not stream.asked:
+                    stream.close()
+                    response.close()
+                    raise httpcore.RemoteProtocolError(UNASKED)
             except BaseException:
                 self._pools.release(shard)
                 raise

@@ -58,7 +58,7 @@ class Pipe(asyncio.Protocol):
                 transport, pipe = await loop.create_connection(cls, sock=connected)
         except TimeoutError as error:
             raise httpcore.ConnectTimeout(error) from error
-        except OSError as error:
+        except (OSError, UnicodeError) as error:  # the latter of what is no host's name
             raise httpcore.ConnectError(error) from error
         for option in options:
             transport.get_extra_info("socket").setsockopt(*option)

@@ -24,6 +24,8 @@ class AsyncStream(httpcore.AsyncNetworkStream):
         self.pipe = pipe
         self._head = b""
         self.joiner = ChunkJoiner()
+        self.asked = True
+        """See `Stream.asked`."""
 
     async def read(self, max_bytes: int, timeout: Any = None) -> bytes:
         if not isinstance(timeout, Wire):
@@ -31,10 +33,14 @@ class AsyncStream(httpcore.AsyncNetworkStream):
         if (rest := self.joiner.rest) is not None:
             self.joiner.rest = None
             return rest
-        while data := await self._read(max_bytes, timeout.read()):
+        self.asked = True
+        while data := await self._read(max_bytes, timeout.read_waiting(self._waiting)):
             if joined := self.joiner.feed(data):
                 return joined
         return data
+
+    def _waiting(self) -> bool:
+        return self.pipe.readable
 
     async def _read(self, max_bytes: int, seconds: float | None) -> bytes:
         return await self.pipe.read(_until(seconds), max_bytes)
@@ -44,7 +50,7 @@ class AsyncStream(httpcore.AsyncNetworkStream):
         joiner = self.joiner
         while joiner.takes_content:
             if data is None:
-                data = await self.pipe.read(_until(wire.read()))
+                data = await self.pipe.read(_until(wire.read_waiting(self._waiting)))
             if content := joiner.take(data):
                 return content, data
             data = None
@@ -54,7 +60,7 @@ class AsyncStream(httpcore.AsyncNetworkStream):
         if not isinstance(timeout, Wire):
             return await self.pipe.write(buffer, timeout)
         if timeout.joins_body:
-            timeout.joins_body = False
+            timeout.joins_body = self.asked = False
             self._head = buffer
             self.joiner.reset()
             return None

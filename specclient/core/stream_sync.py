@@ -29,6 +29,8 @@ class Stream(httpcore.NetworkStream):
         """Nanoseconds by which `content_idle` is longer than the socket's limit; 0: not known."""
         self._head = b""
         self.joiner = ChunkJoiner()
+        self.asked = True
+        """Whether anything was read since the last request with a body: no answer comes before it."""
 
     def read(self, max_bytes: int, timeout: Any = None) -> bytes:
         if not isinstance(timeout, Wire):
@@ -37,7 +39,8 @@ class Stream(httpcore.NetworkStream):
             self.joiner.rest = None
             return rest
         self._spare = 0
-        while data := self._inner.read(max_bytes, timeout.read()):
+        self.asked = True
+        while data := self._inner.read(max_bytes, timeout.read_waiting(self._waiting)):
             if joined := self.joiner.feed(data):
                 return joined
         return data
@@ -70,6 +73,11 @@ class Stream(httpcore.NetworkStream):
         self._spare = 0 if idle is None or limit is None else int((idle - limit) * NANOSECONDS)
         return data
 
+    def _waiting(self) -> bool:
+        held = self._inner.get_extra_info("ssl_object")
+        pending = isinstance(held, ssl.SSLSocket | ssl.SSLObject) and held.pending() > 0
+        return pending or bool(self._inner.get_extra_info("is_readable"))
+
     def _receive(self, wire: Wire) -> bytes:
         """`_inner.read` without its layers: chunks come one by one, and each would pay for them.
 
@@ -78,9 +86,9 @@ class Stream(httpcore.NetworkStream):
         """
         connection = self._socket
         if connection is None:
-            return self._inner.read(READ_BYTES, wire.read())
+            return self._inner.read(READ_BYTES, wire.read_waiting(self._waiting))
         while True:
-            left, limit = wire.read(), connection.gettimeout()
+            left, limit = wire.read_waiting(self._waiting), connection.gettimeout()
             try:
                 if left is None or left < 1:
                     connection.settimeout(left)
@@ -95,7 +103,7 @@ class Stream(httpcore.NetworkStream):
         if not isinstance(timeout, Wire):
             return self._inner.write(buffer, timeout)
         if timeout.joins_body:
-            timeout.joins_body = False
+            timeout.joins_body = self.asked = False
             self._head = buffer
             self._spare = 0
             self.joiner.reset()
@@ -148,7 +156,10 @@ class _Backend(httpcore.NetworkBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
         seconds = timeout.connect() if isinstance(timeout, Wire) else timeout
-        inner = self._inner.connect_tcp(host, port, seconds, local_address, socket_options)
+        try:
+            inner = self._inner.connect_tcp(host, port, seconds, local_address, socket_options)
+        except UnicodeError as error:  # no host's name
+            raise httpcore.ConnectError(error) from error
         if isinstance(timeout, Wire):
             timeout.timeline.connected()
         return Stream(inner)

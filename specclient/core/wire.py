@@ -8,6 +8,7 @@ and says before each read how long that read may take: the time left of whicheve
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from specclient.config.target import Timeout
 from specclient.core.timeline import Timeline
@@ -15,6 +16,8 @@ from specclient.core.timeline import Timeline
 NANOSECONDS = 1_000_000_000
 AFTER_FINISH_SECONDS = 5.0
 """How long to wait for usage and [DONE] once every choice has a finish reason."""
+WAITING_SECONDS = 1.0
+"""How long to read for bytes that are there already."""
 DRAIN_SECONDS = 0.1
 """How long to wait for the end of the body after [DONE], so that the connection can be used again."""
 
@@ -36,6 +39,7 @@ class Wire:
         "_drain",
         "_finished",
         "_limit",
+        "_spared",
         "_touched",
         "got_headers",
         "joins_body",
@@ -54,6 +58,7 @@ class Wire:
         self._finished: int | None = None
         self._drain: int | None = None
         self._limit: tuple[str, float] = ("connect", 0.0)
+        self._spared: int | None = None
 
     @property
     def deadline(self) -> int | None:
@@ -96,6 +101,21 @@ class Wire:
         if self.got_headers:
             return self._seconds("first_content", timeout.first_content, attempt.issued)
         return self._seconds("first_byte", timeout.first_byte, attempt.issued)
+
+    def read_waiting(self, waiting: Callable[[], bool]) -> float | None:
+        """`read`, but bytes that came while nobody asked for them are not late: `waiting` tells of any.
+
+        Once after each content, so that what holds none does not keep a stream open.
+        """
+        try:
+            return self.read()
+        except LimitReached as reached:
+            last = self.timeline.attempt.last_content
+            if reached.limit != "content_idle" or last is None or last == self._spared or not waiting():
+                raise
+            self._spared = last
+            self._limit = reached.limit, reached.seconds
+            return WAITING_SECONDS
 
     @property
     def only_idle(self) -> bool:

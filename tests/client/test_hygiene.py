@@ -148,6 +148,23 @@ def test_one_async_client_over_several_event_loops(server: ScriptedServer) -> No
     server.wait_for(lambda s: s.open_connections == 0)
 
 
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+def test_an_event_loop_that_was_closed_with_its_connections_open(server: ScriptedServer) -> None:
+    """Closing them is the collector's now, and the client does not keep it from that."""
+    client = specclient.AsyncClient(**arguments(server))
+    server.respond = lambda _: reply(completion())
+
+    for number in range(3):
+        loop = asyncio.new_event_loop()
+        loop.run_until_complete(client.chat.completions.create(messages=MESSAGES))
+        loop.close()
+        assert server.connections == number + 1
+    asyncio.run(client.chat.completions.create(messages=MESSAGES))
+    del loop
+    gc.collect()
+    server.wait_for(lambda s: s.open_connections == 0)
+
+
 def test_one_async_client_in_two_loops_at_once(server: ScriptedServer) -> None:
     client = specclient.AsyncClient(**arguments(server))
     server.respond = lambda _: reply(completion())

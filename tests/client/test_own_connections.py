@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import ssl
 import subprocess
 from collections.abc import Iterator
@@ -13,7 +14,19 @@ import pytest
 import specclient
 from tests.client.proxy import AUTH, Proxy
 from tests.doors import SyncDoor
-from tests.server import ScriptedServer, chunk, completion, finish, reply, sse
+from tests.server import (
+    DONE,
+    Answer,
+    ScriptedServer,
+    chunk,
+    completion,
+    data,
+    finish,
+    raw,
+    reply,
+    sse,
+    stream,
+)
 
 needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="makes certificates")
 
@@ -77,6 +90,42 @@ def test_a_proxy_that_cannot_be_used_is_told(
     monkeypatch.setenv("all_proxy", variable)
     with pytest.raises(specclient.ConfigError, match=said):
         door.create()
+
+
+# Connections ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "first",
+    [reply(completion("first")), stream(data(chunk("first")), data(finish()), DONE)],
+    ids=["reply", "stream"],
+)
+def test_an_answer_that_came_before_its_request_is_nobodys(
+    door: SyncDoor, waits: list[float], first: Answer
+) -> None:
+    """It came in one read with the end of the answer before."""
+    *steps, end = first.steps
+    unasked = reply(completion("nobody's")).steps[0]
+    assert isinstance(end, bytes)
+    assert isinstance(unasked, bytes)
+    door.server.play(raw(*steps, end + unasked, keep=True), *[reply(completion("second"))] * 2)
+    if len(steps):
+        assert door.text() == "first"
+    else:
+        assert door.create().choices[0].message.content == "first"
+    answer = door.create()
+    assert answer.choices[0].message.content == "second"
+    assert [each.error for each in answer.specclient.attempts] == ["APIConnectionError", None]
+
+
+def test_what_is_no_hosts_name_is_no_connection(door: SyncDoor, monkeypatch: pytest.MonkeyPatch) -> None:
+    def look_up(host: str, *_: object, **__: object) -> None:
+        host.encode("idna")
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    door.make(base_url="http://a..b/v1")
+    with pytest.raises(specclient.APIConnectionError, match="label"):
+        door.create(max_retries=0)
 
 
 # Certificates -------------------------------------------------------------------------------------

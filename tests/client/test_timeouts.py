@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from typing import Any
 
 import pytest
@@ -101,6 +102,30 @@ def test_keep_alives_after_chunks_that_came_alone(door: SyncDoor) -> None:
 def test_chunks_that_come_alone_without_any_limit(door: SyncDoor) -> None:
     door.server.play(stream(*alone(*"abcd"), data(finish()), DONE))
     assert door.text(timeout=only()) == "abcd"
+
+
+@pytest.mark.parametrize("framing", ["chunked", "close"])
+@pytest.mark.parametrize("alone_first", [False, True], ids=["", "alone"])
+def test_what_came_while_nobody_asked_is_not_late(door: SyncDoor, framing: str, alone_first: bool) -> None:
+    sent = alone(*"abcdefgh") if alone_first else [data(chunk(text)) for text in "abcdefgh"]
+    door.server.play(stream(*sent, Wait(0.1), data(chunk("i")), data(finish()), DONE, framing=framing))
+    text = ""
+    for each in door.open(timeout=only(content_idle=0.3), max_retries=0):
+        text += text_of([each])
+        if text in ("abc", "abcdefgh"):
+            time.sleep(0.5)
+    assert text == "abcdefghi"
+
+
+def test_what_came_while_nobody_asked_and_holds_nothing(door: SyncDoor) -> None:
+    noise = [step for _ in range(100) for step in (b": keep-alive\n\n", Wait(0.01))]
+    door.server.play(stream(data(chunk("a")), *noise, Stall()))
+    opened = iter(door.open(timeout=only(content_idle=0.2), max_retries=0))
+    assert text_of([next(opened)]) == "a"
+    time.sleep(0.4)
+    with pytest.raises(specclient.APITimeoutError) as caught:
+        next(opened)
+    assert caught.value.limit == "content_idle"
 
 
 def test_a_slow_start_is_not_a_stall(door: SyncDoor) -> None:
