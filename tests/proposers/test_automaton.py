@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+import tracemalloc
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -95,3 +98,22 @@ def test_what_the_text_holds_is_covered_and_what_it_does_not_is_not() -> None:
 def test_states_grow_linearly_on_the_worst_texts() -> None:
     for text in ([7] * 4000, [0, 1] * 2000, list(range(4000)), [n % 97 for n in range(4000)]):
         assert SuffixAutomaton(text).states <= 2 * len(text)
+
+
+def test_a_text_of_20000_tokens_holds_less_than_4_megabytes() -> None:
+    """A vocabulary as skewed as that of code, and lines that come back with changes: 1.5 states a token."""
+    draw = random.Random(3)
+    lines = [[int(draw.paretovariate(0.7)) % 4000 for _ in range(12)] for _ in range(900)]
+    text: list[int] = []
+    while len(text) < 20_000:
+        line = list(draw.choice(lines))
+        line[draw.randrange(12)] = draw.randrange(4000)
+        text += line
+    tracemalloc.start()
+    try:
+        automaton = SuffixAutomaton(text)
+        held, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert automaton.states > 1.3 * len(text)
+    assert max(held, most) < 4e6

@@ -8,12 +8,15 @@ in edited text.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Sequence
 
 RECENT_HOPS = 16
 """How many suffix links a new token's position is written to: a bound, so that runs stay linear."""
 CATCH_UP = 64
 """Longest match that is remembered when a walk leaves a passage that it went along in one go."""
+NOTHING, SEVERAL = -2, -3
+"""In place of the one token that follows a state: none does (yet), or more than one."""
 
 
 class SuffixAutomaton:
@@ -21,15 +24,26 @@ class SuffixAutomaton:
 
     `match_length` is the length of the longest suffix of `text` that also occurs earlier, and
     `match_end` the index just after a recent such occurrence: `text[match_end]` is what followed it.
+    Tokens are -1 (a separator) or more.
+
+    Six in seven states are followed by one token: `_only` names it and `_target` the state it leads to.
+    Of the others `_only` says so, and `_target` is the place of their transitions in `_branches`.
+    Targets are numbers of their own, which an array keeps in 4 bytes each; what the other columns hold is
+    mostly held elsewhere as well, and lists are quicker.
     """
 
-    __slots__ = ("_last", "_length", "_link", "_next", "_recent", "match_end", "match_length", "text")
+    __slots__ = (
+        "_branches", "_last", "_length", "_link", "_only", "_recent", "_target",
+        "match_end", "match_length", "text",
+    )  # fmt: skip
 
     def __init__(self, tokens: Iterable[int] = ()) -> None:
         self.text: list[int] = []
         self.match_length = 0
         self.match_end = 0
-        self._next: list[dict[int, int]] = [{}]
+        self._only = [NOTHING]
+        self._target = array("I", [0])
+        self._branches: list[dict[int, int]] = []
         self._link = [-1]
         self._length = [0]
         self._recent = [0]
@@ -44,36 +58,67 @@ class SuffixAutomaton:
 
     def append(self, token: int) -> None:
         """Extend the text by one token."""
-        following, link, length = self._next, self._link, self._length
+        only, targets, link = self._only, self._target, self._link
         self.text.append(token)
         end = len(self.text)
-        new = len(length)
-        following.append({})
-        length.append(end)
+        new = len(only)
+        only.append(NOTHING)
+        targets.append(0)
         link.append(0)
+        self._length.append(end)
         self._recent.append(end)
-        state = self._last
-        while state != -1 and token not in following[state]:
-            following[state][token] = new
+        state, found = self._last, -1
+        while state != -1:
+            first = only[state]
+            if first == NOTHING:
+                only[state], targets[state] = token, new
+            elif first == token:
+                found = targets[state]
+                break
+            elif first == SEVERAL:
+                branches = self._branches[targets[state]]
+                if token in branches:
+                    found = branches[token]
+                    break
+                branches[token] = new
+            else:
+                self._branch(state, {first: targets[state], token: new})
             state = link[state]
-        if state != -1:
-            target = following[state][token]
-            link[new] = target if length[target] == length[state] + 1 else self._split(state, token, target)
+        if found != -1:
+            joined = self._length[found] == self._length[state] + 1
+            link[new] = found if joined else self._split(state, token, found)
         self._last = new
         self._remember_match(link[new], end)
 
+    def _branch(self, state: int, transitions: dict[int, int]) -> None:
+        """From now on several tokens follow `state`."""
+        self._only[state], self._target[state] = SEVERAL, len(self._branches)
+        self._branches.append(transitions)
+
     def _split(self, state: int, token: int, target: int) -> int:
         """Clone `target` for the shorter strings that now end in two places."""
-        following, link = self._next, self._link
-        clone = len(self._length)
+        only, targets, branches = self._only, self._target, self._branches
+        first, to = only[target], targets[target]
+        clone = len(only)
+        only.append(first)
+        targets.append(to)
+        self._link.append(self._link[target])
         self._length.append(self._length[state] + 1)
-        following.append(dict(following[target]))
-        link.append(link[target])
         self._recent.append(self._recent[target])
-        while state != -1 and following[state].get(token) == target:
-            following[state][token] = clone
-            state = link[state]
-        link[target] = clone
+        if first == SEVERAL:
+            self._branch(clone, dict(branches[to]))
+        while state != -1:
+            if only[state] == SEVERAL:
+                transitions = branches[targets[state]]
+                if transitions.get(token) != target:
+                    break
+                transitions[token] = clone
+            elif only[state] == token and targets[state] == target:
+                targets[state] = clone
+            else:
+                break
+            state = self._link[state]
+        self._link[target] = clone
         return clone
 
     def _remember_match(self, state: int, end: int) -> None:
@@ -93,13 +138,18 @@ class SuffixAutomaton:
 
     def step(self, state: int, length: int, token: int) -> tuple[int, int]:
         """State and length of the longest suffix of (`length` tokens at `state`) + `token`."""
-        following, link = self._next, self._link
-        while token not in following[state]:
-            state = link[state]
+        while True:
+            first = self._only[state]
+            if first == token:
+                return self._target[state], length + 1
+            if first == SEVERAL:
+                found = self._branches[self._target[state]].get(token)
+                if found is not None:
+                    return found, length + 1
+            state = self._link[state]
             if state == -1:
                 return 0, 0
             length = self._length[state]
-        return following[state][token], length + 1
 
     def covers(self, tokens: Sequence[int], length: int) -> bool:
         """Whether nine in ten of `tokens` lie in passages of `length` or more that the text holds."""
