@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+import tracemalloc
+
 import pytest
 from proposer_kit import run, source
 
@@ -14,7 +17,12 @@ from specclient_engine.proposers.contexts import (
     WITHIN,
     Line,
     LineContexts,
+    Successors,
+    between,
+    forget_half,
+    latest,
     note,
+    settled,
 )
 from specclient_engine.proposers.memory import Memory
 from specclient_engine.proposers.vocabulary import BLANK, BREAK, FACTOR, OPEN, SPACED, WORD, Vocabulary
@@ -25,6 +33,14 @@ def line(*tokens: int) -> Line:
     for token in tokens:
         written.push(token, 0, ((True, FACTOR, token + 1),))
     return written
+
+
+def followed(*tokens: int) -> int:
+    """The entry of a context that these followed."""
+    known: Successors = {}
+    for token in tokens:
+        note(known, 1, token)
+    return known[1]
 
 
 def learn(known: Memory, written: Line, token: int) -> None:
@@ -50,7 +66,7 @@ def test_more_tokens_say_more_than_fewer() -> None:
 def test_a_context_that_the_request_knows_itself_is_not_looked_up() -> None:
     known, written = Memory(), line(1, 2, 3)
     learn(known, written, 4)
-    here = [None, [9, 1, 0, NOTHING], None]
+    here = [None, followed(9), None]
     kinds = {key[0] for _, key in known.votes(written, written.keys(), here)}
     assert kinds == {"memory of four", "memory of word", "memory of shape"}
 
@@ -62,7 +78,50 @@ def test_old_contexts_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
         learn(known, line(token, token, token, token), 1)
     assert votes(known, line(249, 249, 249, 249))
     assert not votes(known, line(0, 0, 0, 0))
-    assert all(len(run) <= 101 for run in known._runs)
+    assert all(len(kind) <= 100 for kind in (*known._runs, *known._lines))
+
+
+def test_a_word_that_never_ends_makes_room_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "MOST", 100)
+    known, written = Memory(), Line()
+    for _ in range(1000):
+        learn(known, written, 7)
+        written.push(7, WORD, ((True, FACTOR, 8),))
+    assert max(len(kind) for kind in known._lines) <= 100
+
+
+def test_what_came_again_outlives_what_came_once() -> None:
+    known: Successors = {}
+    for context in range(100):
+        note(known, context, 7)
+    for context in range(0, 100, 5):
+        note(known, context, 7)
+    kept = forget_half(known)
+    assert len(kept) == 50
+    assert kept.keys() >= {*range(0, 100, 5), *range(75, 100)}
+
+
+def test_where_everything_came_again_the_oldest_goes() -> None:
+    known: Successors = {}
+    for context in (*range(100), *range(100)):
+        note(known, context, 7)
+    assert list(forget_half(known)) == list(range(50, 100))
+
+
+def test_a_long_session_holds_less_than_25_megabytes() -> None:
+    """The worst there is: hardly any context of any kind ever comes again."""
+    draw = random.Random(7)
+    tracemalloc.start()
+    try:
+        known, written = Memory(), Line()
+        for step in range(memory.MOST * 3 // 2 + 1000):
+            token = draw.randrange(1 << 17)
+            learn(known, written, token)
+            written.push(token, BREAK if step % 8 == 0 else 0, ((step % 4 > 0, FACTOR, token + 1),))
+        assert tracemalloc.get_traced_memory()[1] < 25e6
+    finally:
+        tracemalloc.stop()
+    assert min(len(kind) for kind in (*known._runs, *known._lines)) > memory.MOST // 2
 
 
 def test_the_second_request_of_a_kind_needs_fewer_passes() -> None:
@@ -86,7 +145,7 @@ def test_contexts_know_the_line_they_are_in() -> None:
     again = Line()
     for token, flags in ((10, BREAK), (1, WORD), (2, 0), (77, WORD | SPACED)):
         again.push(token, flags, ((True, FACTOR, token + 1),))
-    assert contexts.entries(again.keys()) == [None, None, [4, 1, 0, NOTHING]]
+    assert contexts.entries(again.keys()) == [None, None, followed(4)]
 
 
 def test_a_line_is_known_alike_whether_its_indent_is_a_token_of_its_own() -> None:
@@ -146,9 +205,30 @@ def test_the_word_context_is_the_same_however_the_text_was_split(other: tuple[st
 
 
 def test_a_context_keeps_what_else_followed_it() -> None:
-    known: dict[int, list[int]] = {}
-    for token in (5, 5, 6):
-        note(known, 1, token)
-    assert (known[1][0], known[1][3]) == (5, 6)
-    note(known, 1, 7)
-    assert (known[1][0], known[1][3]) == (7, 5)
+    assert (latest(followed(5)), between(followed(5))) == (5, NOTHING)
+    assert (latest(followed(5, 5, 6)), between(followed(5, 5, 6))) == (5, 6)
+    assert (latest(followed(5, 5, 6, 7)), between(followed(5, 5, 6, 7))) == (7, 5)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "rank"),
+    [
+        ((5,), 2),
+        ((5,) * 5, 10),
+        ((5,) * 5000, 10),
+        ((5, 6), 1),
+        ((5, 6, 6), 3),
+        ((5,) * 3 + (6,), 1),
+        ((5,) * 9 + (6,), 7),
+    ],
+)
+def test_a_successor_is_relied_on_as_often_as_it_came_in_a_row(tokens: tuple[int, ...], rank: int) -> None:
+    assert settled(followed(*tokens)) == rank
+    assert latest(followed(*tokens)) == (6 if len(tokens) < 4 and tokens[-1] == 6 else 5)
+
+
+@pytest.mark.parametrize("token", [0, 1, (1 << 24) - 2])
+def test_every_token_id_is_kept_as_it_is(token: int) -> None:
+    assert (latest(followed(token)), between(followed(token))) == (token, NOTHING)
+    assert (latest(followed(3, 3, token)), between(followed(3, 3, token))) == (3, token)
+    assert (latest(followed(token, 3)), between(followed(token, 3))) == (3, token)

@@ -12,8 +12,6 @@ from itertools import islice
 
 from specclient_engine.proposers.vocabulary import BLANK, BREAK, FACTOR, MASK, OPEN, SPACED, WORD, Stretch
 
-SHIFT = 20
-"""Bits of a token id in a key; larger ids only make contexts collide, which costs accuracy alone."""
 KINDS = ("word", "indent", "shape")
 SECONDS = tuple(f"{kind} second" for kind in KINDS)
 ANY_WORD = -1
@@ -22,35 +20,60 @@ WITHIN, BEFORE_INDENT, BEHIND_INDENT = 0, 1, 2
 """Where the output stands: within a line, or at its start with the indent to come or written. Some tokenizers
 put a line break and the next line's indent in one token, others in two."""
 
-
-Successors = dict[int, list[int]]
-"""By context: its latest successor, how often that was confirmed in a row, whether it ever changed, and what
-else followed last (`NOTHING` so far)."""
+Successors = dict[int, int]
+"""By context, one number: its latest successor, what else followed last plus one (0: nothing so far), and how
+often the latest was confirmed in a row. Keys and numbers have 60 bits at most as a rule: 32 bytes each."""
+BITS = 24
+"""Bits of a successor: token ids stay below 16,777,216."""
+TOKEN = (1 << BITS) - 1
+ONCE = 1 << 2 * BITS
 
 
 def note(known: Successors, context: int, token: int) -> None:
     """`token` followed `context`."""
     entry = known.get(context)
     if entry is None:
-        known[context] = [token, 1, 0, NOTHING]
-    elif entry[0] == token:
-        entry[1] += 1
-    elif entry[1] > 1:
-        entry[1] = 1 if entry[1] < 4 else entry[1] // 2
-        entry[2], entry[3] = 1, token
+        known[context] = ONCE | token
+        return
+    before = entry & TOKEN
+    if before == token:
+        known[context] = entry + ONCE
+    elif entry >= 2 * ONCE:
+        count = entry >> 2 * BITS
+        count = 1 if count < 4 else count // 2
+        known[context] = count << 2 * BITS | (token + 1) << BITS | before
     else:
-        entry[0], entry[2], entry[3] = token, 1, entry[0]
+        known[context] = ONCE | (before + 1) << BITS | token
 
 
-def forget_half(known: Successors) -> None:
-    """Forget the contexts that were seen first."""
-    for key in list(islice(known, len(known) // 2)):
+def latest(entry: int) -> int:
+    """The latest successor."""
+    return entry & TOKEN
+
+
+def between(entry: int) -> int:
+    """What else followed last; `NOTHING` so far."""
+    return (entry >> BITS & TOKEN) - 1
+
+
+def settled(entry: int) -> int:
+    """How far a successor may be relied on, 1..10: it was confirmed in a row, and never changed."""
+    return min(entry >> 2 * BITS, 5) * 2 - (1 if entry >> BITS & TOKEN else 0)
+
+
+def forget_half(known: Successors) -> Successors:
+    """The half that is kept: what came only once goes first, but for the newest quarter; then the oldest.
+
+    A new dict, as one with gaps would take twice the room before it used them.
+    """
+    half = len(known) // 2
+    older = islice(known.items(), half + half // 2)
+    once = [key for key, entry in older if entry <= ONCE | TOKEN]
+    for key in once[:half]:
         del known[key]
-
-
-def settled(entry: list[int]) -> int:
-    """How far a successor may be relied on: 1..10."""
-    return min(entry[1], 5) * 2 - entry[2]
+    for key in list(islice(known, half - len(once[:half]))):
+        del known[key]
+    return dict(known)
 
 
 class Line:
@@ -118,10 +141,9 @@ class Line:
 
     def keys(self) -> tuple[int, int, int]:
         """The contexts of the next token, in the order of `KINDS`."""
-        last = self.last
-        shape = (self._before << SHIFT) + self._shape
         word = (self._word * FACTOR + self._behind) & MASK
-        return word, (self.indent << SHIFT) + last, (shape << SHIFT) + self.head
+        shape = self._before * FACTOR + self._shape
+        return word, self.indent * FACTOR + self.last, shape * FACTOR + self.head
 
 
 class LineContexts:
@@ -137,11 +159,6 @@ class LineContexts:
         for known, key in zip(self._maps, keys, strict=True):
             note(known, key, token)
 
-    def entries(self, keys: Sequence[int]) -> list[list[int] | None]:
+    def entries(self, keys: Sequence[int]) -> list[int | None]:
         """What is known of each context, in the order of `KINDS`."""
         return [known.get(key) for known, key in zip(self._maps, keys, strict=True)]
-
-    def trim(self) -> None:
-        """Forget the older half."""
-        for known in self._maps:
-            forget_half(known)

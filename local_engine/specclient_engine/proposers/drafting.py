@@ -8,7 +8,16 @@ from dataclasses import dataclass, field
 from specclient_engine.proposers.acceptance import AcceptanceTable, Key, bucket
 from specclient_engine.proposers.automaton import Walker, agreement
 from specclient_engine.proposers.blend import MOST_SUPPORT, SHIFT, Features, log_odds
-from specclient_engine.proposers.contexts import KINDS, NOTHING, SECONDS, Line, LineContexts, settled
+from specclient_engine.proposers.contexts import (
+    KINDS,
+    NOTHING,
+    SECONDS,
+    Line,
+    LineContexts,
+    between,
+    latest,
+    settled,
+)
 from specclient_engine.proposers.follower import Pointer
 from specclient_engine.proposers.known_text import BREAKS, COPYING, INSIDE
 from specclient_engine.proposers.passage import Passage
@@ -154,9 +163,10 @@ class Drafting:
             seen = self._contexts.entries(keys)
             for kind, second, entry in zip(KINDS, SECONDS, seen, strict=True):
                 if entry is not None:
-                    votes.append((entry[0], (kind, settled(entry))))
-                    if entry[3] != NOTHING:
-                        votes.append((entry[3], (second, settled(entry))))
+                    rank, rival = settled(entry), between(entry)
+                    votes.append((latest(entry), (kind, rank)))
+                    if rival != NOTHING:
+                        votes.append((rival, (second, rank)))
             votes += self._table.memory.votes(self._line, keys, seen)
         if not votes:
             return False

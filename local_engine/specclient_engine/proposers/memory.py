@@ -9,18 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from specclient_engine.proposers.contexts import (
-    SHIFT,
-    Line,
-    LineContexts,
-    Successors,
-    forget_half,
-    note,
-    settled,
-)
+from specclient_engine.proposers.contexts import Line, Successors, forget_half, latest, note, settled
+from specclient_engine.proposers.vocabulary import FACTOR, MASK
 
-MOST = 1 << 16
-"""Contexts of four tokens that are kept; beyond that the older half of all contexts goes."""
+MOST = 40_000
+"""Contexts of each kind at which half of them go: the six kinds together hold less than 25 MB."""
 RUNS = ("memory of four", "memory of three", "memory of two")
 LINES = ("memory of word", "memory of indent", "memory of shape")
 
@@ -28,38 +21,50 @@ LINES = ("memory of word", "memory of indent", "memory of shape")
 class Memory:
     """Successors of the last four, three and two tokens, and of the contexts of a line. Not thread-safe."""
 
-    __slots__ = ("_lines", "_runs")
+    __slots__ = ("_lines", "_room", "_runs")
 
     def __init__(self) -> None:
-        self._runs: tuple[Successors, ...] = tuple({} for _ in RUNS)
-        self._lines = LineContexts()
+        self._runs: list[Successors] = [{} for _ in RUNS]
+        self._lines: list[Successors] = [{} for _ in LINES]
+        self._room = MOST
 
     def learn(self, line: Line, keys: Sequence[int], token: int) -> None:
         """`token` followed `line`, whose `Line.keys` are `keys`."""
         for known, key in zip(self._runs, _run_keys(line), strict=True):
             note(known, key, token)
-        self._lines.learn(keys, token)
-        if len(self._runs[0]) > MOST:
-            self._lines.trim()
-            for known in self._runs:
-                forget_half(known)
+        for known, key in zip(self._lines, keys, strict=True):
+            note(known, key, token)
+        self._room -= 1
+        if not self._room:
+            self._make_room()
+
+    def _make_room(self) -> None:
+        """Forget half of each kind that is full.
+
+        A token adds one context to each at most, so that none is full before as many more are learnt as the
+        longest has places left.
+        """
+        for kinds in (self._runs, self._lines):
+            kinds[:] = [known if len(known) < MOST else forget_half(known) for known in kinds]
+        self._room = MOST - max(len(known) for known in (*self._runs, *self._lines))
 
     def votes(
-        self, line: Line, keys: Sequence[int], known: Sequence[list[int] | None]
+        self, line: Line, keys: Sequence[int], known: Sequence[int | None]
     ) -> Iterator[tuple[int, tuple[str, int]]]:
         """Guesses with their keys: after the longest run that is remembered, and for the contexts of the
         line of which the request itself has `known` nothing."""
         for name, run, key in zip(RUNS, self._runs, _run_keys(line), strict=True):
             entry = run.get(key)
             if entry is not None:
-                yield entry[0], (name, settled(entry))
+                yield latest(entry), (name, settled(entry))
                 break
-        for name, here, entry in zip(LINES, known, self._lines.entries(keys), strict=True):
-            if here is None and entry is not None:
-                yield entry[0], (name, settled(entry))
+        for name, here, kind, key in zip(LINES, known, self._lines, keys, strict=True):
+            entry = kind.get(key) if here is None else None
+            if entry is not None:
+                yield latest(entry), (name, settled(entry))
 
 
 def _run_keys(line: Line) -> tuple[int, int, int]:
-    two = (line.second << SHIFT) + line.last
-    three = (line.third << 2 * SHIFT) + two
-    return (line.fourth << 3 * SHIFT) + three, three, two
+    two = line.second * FACTOR + line.last
+    three = line.third * FACTOR**2 + two
+    return (line.fourth * FACTOR**3 + three) & MASK, three, two

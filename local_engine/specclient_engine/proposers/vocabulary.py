@@ -9,7 +9,7 @@ from specclient_engine.api import Tokenizer
 BREAK, WORD, SPACED, END, OPEN, BLANK = 1, 2, 4, 8, 16, 32
 STRETCHES = re.compile(rb"\w+|\W+")
 INDENTS = re.compile(rb"\n[ \t\n]*")
-FACTOR, MASK = 1_000_003, (1 << 61) - 1
+FACTOR, MASK = 1_000_003, (1 << 60) - 1
 
 Stretch = tuple[bool, int, int]
 """Letters, digits and underscores (True) or anything else (False) of a token's text, as a step of a hash h of
