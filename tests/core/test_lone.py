@@ -91,6 +91,73 @@ def test_what_stands_in_a_texts_place(written: bytes) -> None:
         assert whole(read) == [said]
 
 
+WRITTEN = [
+    "a",
+    "b",
+    "é",
+    " w",
+    "😀",
+    '"',
+    "\\",
+    "\\n",
+    '\\"',
+    "\\\\",
+    "\\u0041",
+    "\\ud800",
+    "\u2028",
+    "\x7f",
+    "\t",
+    'x","y":"',
+]
+"""What may stand between the quotes of a text, rightly or not."""
+FRAMES = [
+    ("data: ", "\n\n"),
+    ("data:", "\r\n\r\n"),
+    (": beat\ndata: ", "\n\n"),
+    ("id: 1\ndata: ", "\n\n"),
+    ("event: x\ndata: ", "\n\n"),
+    ("data: ", "\n"),
+    ("\ufeffdata: ", "\n\n"),
+]
+
+
+@st.composite
+def written(draw: st.DrawFn) -> list[bytes]:
+    """Events as bytes: most differ in their texts alone, some in what looks much like it."""
+    padded, frame = draw(st.booleans()), draw(st.sampled_from(FRAMES))
+    found = []
+    for _ in range(draw(st.integers(3, 16))):
+        text, padding = draw(st.sampled_from(WRITTEN)), draw(st.sampled_from(WRITTEN))
+        said = draw(st.sampled_from([""] * 9 + ['"usage": {"a": 1}, ', '"created": NaN, ', '"id": "cc", ']))
+        content = draw(
+            st.sampled_from(['"content": "@"'] * 9 + ['"content": "z", "content": "@"', '"content":"@" '])
+        )
+        choice = '{"index": 0, "delta": {' + content.replace("@", text) + '}, "finish_reason": null}'
+        behind = f', "obfuscation": "{padding}"' if padded else ""
+        before, end = frame if draw(st.integers(0, 9)) else draw(st.sampled_from(FRAMES))
+        found.append(f'{before}{{"id": "c", {said}"choices": [{choice}]{behind}}}{end}'.encode())
+    return found
+
+
+@given(written(), st.integers(0, 400))
+def test_what_is_known_is_what_a_full_reading_gives(sent: list[bytes], cut: int) -> None:
+    reads = [http_chunk(each) for each in sent]
+    if cut:  # some reads hold a part of a chunk
+        reads = [part for each in reads for part in (each[:cut], each[cut:]) if part]
+    found, full = [], []
+    reading, reader, joiner = Reading(), body(), ChunkJoiner()
+    reader._alike._vain = 1 << 30  # it has given up: every event is read
+    joiner.feed(HEAD)
+    joiner.parsing = False
+    for data in reads:
+        found += whole(reading.read(data))
+        full += whole(reader.feed(joiner.take(data)))
+        assert repr(found) == repr(full)
+        assert repr(reading.body.fault) == repr(reader.fault)
+        if reader.fault is not None:
+            break
+
+
 def test_a_size_line_that_lies_is_not_known() -> None:
     reading = Reading()
     for number in range(5):
