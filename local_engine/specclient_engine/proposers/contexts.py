@@ -58,7 +58,8 @@ def between(entry: int) -> int:
 
 def settled(entry: int) -> int:
     """How far a successor may be relied on, 1..10: it was confirmed in a row, and never changed."""
-    return min(entry >> 2 * BITS, 5) * 2 - (1 if entry >> BITS & TOKEN else 0)
+    rank = 2 * (entry >> 2 * BITS) if entry < 5 * ONCE else 10
+    return rank - 1 if entry >> BITS & TOKEN else rank
 
 
 def forget_half(known: Successors) -> Successors:

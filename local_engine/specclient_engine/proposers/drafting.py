@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 from specclient_engine.proposers.acceptance import AcceptanceTable, Key, bucket
 from specclient_engine.proposers.automaton import Walker, agreement
@@ -33,6 +34,8 @@ STEADY = 16
 """Run of the known text from which it is copied in blocks."""
 STEPS = 4
 """Draft steps on a guess after which it no longer matters how many they were."""
+BELIEF = itemgetter(3)
+"""The belief in a judged candidate."""
 
 
 @dataclass(slots=True)
@@ -171,7 +174,7 @@ class Drafting:
         if not votes:
             return False
         judged = self._judge(votes)
-        token, _, _, believed = max(judged, key=lambda candidate: candidate[3])
+        token, _, _, believed = max(judged, key=BELIEF)
         self.ballots.append(Ballot(token, votes, judged))
         self.survival *= believed
         if self.survival < LEAST_SURVIVAL:
@@ -232,19 +235,28 @@ class Drafting:
         """Each candidate with its best vote's kind, the features of the vote, and the belief in it."""
         rate = self._table.rate
         support: dict[int, float] = {}
-        best: dict[int, tuple[float, str]] = {}
+        best: dict[int, tuple[float, Key]] = {}
         for token, key in votes:
             value = log_odds(rate(key))
-            support[token] = support.get(token, 0.0) + (value + SHIFT if value > -SHIFT else 0.0)
-            if token not in best or value > best[token][0]:
-                best[token] = (value, str(key[0]))
-        ranked = sorted((value for value, _ in best.values()), reverse=True)
+            shifted = value + SHIFT if value > -SHIFT else 0.0
+            if token not in best:
+                support[token], best[token] = shifted, (value, key)
+                continue
+            support[token] += shifted
+            if value > best[token][0]:
+                best[token] = (value, key)
+        ranked = sorted([value for value, _ in best.values()], reverse=True)
         first, second = ranked[0], ranked[1] if len(ranked) > 1 else -SHIFT
         probability = self._table.blend.probability
         judged = []
-        for token, (own, kind) in best.items():
+        for token, (own, key) in best.items():
             rival = (second if own == first else first) + SHIFT
             others = support[token] - (own + SHIFT if own > -SHIFT else 0.0)
-            features = (own, min(others, MOST_SUPPORT), rival if rival > 0.0 else 0.0)
+            kind = str(key[0])
+            features = (
+                own,
+                others if others < MOST_SUPPORT else MOST_SUPPORT,
+                rival if rival > 0.0 else 0.0,
+            )
             judged.append((token, kind, features, probability(kind, features)))
         return judged
