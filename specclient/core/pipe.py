@@ -193,19 +193,22 @@ class Pipe(asyncio.Protocol):
         until = None if seconds is None else self._loop.time() + seconds
         step = _TLS_BYTES if self._secured else len(data)
         for begin in range(0, len(data), step or 1):
+            for _ in range(2 if begin else 0):  # an early answer is read before a write can fail behind it
+                await asyncio.sleep(0)
             self._check_writable()
             self._transport.write(data[begin : begin + step])
             if self._sent is not None:
                 try:
                     async with asyncio.timeout_at(until):
                         await self._sent
-                        await asyncio.sleep(0)  # an early answer is read before a write can fail
                 except TimeoutError as error:
                     raise httpcore.WriteTimeout(error) from error
                 self._check_writable()
 
     def _check_writable(self) -> None:
-        if self._lost is not None or self._transport.is_closing():
+        """Behind the peer's end TLS has no half that is still open, though asyncio's takes what is written."""
+        closed = self._transport.is_closing() or self._base.is_closing() or (self._secured and self._ended)
+        if closed or self._lost is not None:
             raise httpcore.WriteError(self._lost or "the connection was closed") from self._lost
 
     def abort(self) -> None:

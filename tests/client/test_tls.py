@@ -6,6 +6,7 @@ import asyncio
 import shutil
 import socket
 import ssl
+import struct
 import subprocess
 import threading
 from collections.abc import Awaitable, Callable, Iterator
@@ -148,6 +149,23 @@ def test_a_peer_that_does_not_read(certificate: Path) -> None:
         stay.set()
 
     against(certificate, lambda _: stay.wait(10) and None, ask)
+
+
+def test_an_early_answer_to_what_is_still_being_sent(
+    certificate: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def peer(other: ssl.SSLSocket) -> None:
+        other.recv(1)
+        other.sendall(b"too large")
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    async def ask(pipe: Pipe) -> None:
+        with pytest.raises(httpcore.WriteError):
+            await pipe.write(b"x" * 32 * 2**20, 10)
+        assert await pipe.read(perf_counter_ns() + 5 * 10**9) == b"too large"
+
+    against(certificate, peer, ask)
+    assert "exception" not in caplog.text, "nothing was written to a connection that is lost"
 
 
 @pytest.mark.parametrize("said", [True, False], ids=["said", "unsaid"])
