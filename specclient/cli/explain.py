@@ -39,7 +39,8 @@ def explain(
 ) -> None:
     """Print the plan for a request: its body against what was asked, the prediction's way, the reasons.
 
-    Without a request a small example is planned. There is no network and no model.
+    Without a request a small example is planned. There is no network and no model. A field that OpenAI
+    does not document is told on stderr, with the one that may be meant.
     """
     from specclient.cli.clients import pick_target
     from specclient.dry_run import plan as dry_run
@@ -61,11 +62,11 @@ def _strange(asked: dict[str, Any], api: str) -> list[str]:
     """A sentence for each key that is no parameter: it may be misspelt, or one provider's own."""
     from difflib import get_close_matches
 
-    from specclient.client.params import CHAT, COMPLETIONS
+    from specclient.client.params import BODIES
 
     if api == "responses":  # its parameters are others
         return []
-    known = (CHAT | {"messages"} if api == "chat" else COMPLETIONS | {"prompt"}) | {"model"}
+    known = BODIES[api]
     found = {key: get_close_matches(key, known, n=1, cutoff=0.8) for key in asked if key not in known}
     return [
         f"{key} is no parameter of OpenAI's and would be sent as it stands"

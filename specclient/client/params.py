@@ -99,6 +99,9 @@ class CompletionParams(CommonParams, total=False):
 
 CHAT = frozenset(ChatParams.__annotations__)
 COMPLETIONS = frozenset(CompletionParams.__annotations__)
+_SIGNATURE = {"model", "prediction", "stream"}
+BODIES = {"chat": CHAT | _SIGNATURE | {"messages"}, "completions": COMPLETIONS | _SIGNATURE | {"prompt"}}
+"""Every field of a request's body that is documented, by API: with those that the signatures name."""
 
 
 def build_request(

@@ -164,6 +164,29 @@ def test_explain_refuses_what_is_no_request_and_tells_strange_keys(cli: Any, tmp
     assert explain({"prompt": "x", "best_of": 1}, "--api", "completions").err == ""
 
 
+@pytest.mark.parametrize(("api", "known"), [("chat", "messages"), ("completions", "prompt")])
+def test_explain_knows_every_parameter_that_create_takes(
+    cli: Any, tmp_path: Path, api: str, known: str
+) -> None:
+    (tmp_path / "a.py").write_text("x = 1\n")
+    for arguments in ((), ("--file", "a.py")):
+        assert cli("explain", *arguments, "-p", "openai", "-m", "gpt-4.1-mini").err == ""
+    request = {
+        known: [],
+        "model": "gpt-4.1-mini",
+        "prediction": {"type": "content", "content": "x"},
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    (tmp_path / "r.json").write_text(json.dumps(request))
+    assert cli("explain", "r.json", "-p", "openai", "--api", api).err == ""
+    (tmp_path / "r.json").write_text(json.dumps({known: [], "predction": "x", "steam": True}))
+    told = cli("explain", "r.json", "-p", "openai", "-m", "gpt-4.1-mini", "--api", api).err
+    assert "predction is no parameter of OpenAI's" in told
+    assert "did you mean prediction?" in told
+    assert "did you mean stream?" in told
+
+
 def test_explain_says_that_no_model_was_named(cli: Any) -> None:
     out = " ".join(cli("explain", "-p", "openai").out.split())
     assert "OpenAI documents predictions for some of its models, and none is named." in out
