@@ -206,7 +206,7 @@ class Pipe(asyncio.Protocol):
                 self._check_writable()
 
     def _check_writable(self) -> None:
-        """Behind the peer's end TLS has no half that is still open, though asyncio's takes what is written."""
+        """Behind the peer's end TLS has no half that is open, though asyncio's takes what is written."""
         closed = self._transport.is_closing() or self._base.is_closing() or (self._secured and self._ended)
         if closed or self._lost is not None:
             raise httpcore.WriteError(self._lost or "the connection was closed") from self._lost

@@ -9,6 +9,7 @@ import ssl
 import struct
 import subprocess
 import threading
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from time import perf_counter_ns
@@ -157,6 +158,7 @@ def test_an_early_answer_to_what_is_still_being_sent(
     def peer(other: ssl.SSLSocket) -> None:
         other.recv(1)
         other.sendall(b"too large")
+        time.sleep(0.2)  # a reset in the same moment may take the answer with it
         other.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
     async def ask(pipe: Pipe) -> None:
