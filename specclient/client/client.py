@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from specclient.client.base import ClientBase
+from specclient.client.params import NOT_GIVEN, EditParams, NotGiven
 from specclient.config import Target
 from specclient.core.send import Connect
 
 if TYPE_CHECKING:
     from specclient.client.more_resources import AsyncModels, AsyncTextCompletions, Models, TextCompletions
     from specclient.client.resources import AsyncChat, Chat
-    from specclient.edit import FileEdit
+    from specclient.edit import FileEdit, OnText
 
 
 class Client(ClientBase):
@@ -53,11 +54,50 @@ class Client(ClientBase):
 
         return Models(self)
 
-    def edit(self, path: str | os.PathLike[str], instruction: str, **options: Any) -> FileEdit:
-        """Regenerate a file with an edit, the file as the prediction: see `specclient.edit`."""
+    def edit(
+        self,
+        path: str | os.PathLike[str],
+        instruction: str,
+        *,
+        write: bool = False,
+        force: bool = False,
+        predict: bool = True,
+        exact: bool = False,
+        encoding: str | None = None,
+        on_text: OnText | None = None,
+        temperature: float | NotGiven | None = NOT_GIVEN,
+        **request: Unpack[EditParams],
+    ) -> FileEdit:
+        """Regenerate a file as `instruction` says, with the file as the prediction.
+
+        - `write`: replace the file in one step; without it nothing on the disk changes
+        - `force`: write although a warning blocks
+        - `predict`: False sends no prediction
+        - `exact`: take blanks, quotes and dashes as the model wrote them, in untouched lines too
+        - `encoding`: the file's, where it is neither UTF-8, nor marked, nor declared in its first lines
+        - `on_text`: called with each piece of the answer as it arrives
+        - `temperature`: 0 unless given; where the endpoint refuses that, and for None, the endpoint's own
+        - `request`: passed on to `chat.completions.create`, as `model`, `max_tokens` or `timeout`
+
+        Raises FileError for a file that cannot be read, IncompleteOutput for an answer that was cut off,
+        EditRefused where a warning blocks, WriteFailed where the file could not be replaced, ConfigError for
+        what an edit sets itself, and whatever `create` raises.
+        """
         from specclient.edit import edit_file
 
-        return edit_file(self, path, instruction, **options)
+        return edit_file(
+            self,
+            path,
+            instruction,
+            write=write,
+            force=force,
+            predict=predict,
+            exact=exact,
+            encoding=encoding,
+            on_text=on_text,
+            temperature=temperature,
+            **request,
+        )
 
     def close(self) -> None:
         """Close the connections. Clients made by `with_options` share them."""
@@ -110,11 +150,36 @@ class AsyncClient(ClientBase):
 
         return AsyncModels(self)
 
-    async def edit(self, path: str | os.PathLike[str], instruction: str, **options: Any) -> FileEdit:
-        """Regenerate a file with an edit, the file as the prediction: see `specclient.edit`."""
+    async def edit(
+        self,
+        path: str | os.PathLike[str],
+        instruction: str,
+        *,
+        write: bool = False,
+        force: bool = False,
+        predict: bool = True,
+        exact: bool = False,
+        encoding: str | None = None,
+        on_text: OnText | None = None,
+        temperature: float | NotGiven | None = NOT_GIVEN,
+        **request: Unpack[EditParams],
+    ) -> FileEdit:
+        """Regenerate a file as `instruction` says: `Client.edit`, to be awaited."""
         from specclient.edit import edit_file_async
 
-        return await edit_file_async(self, path, instruction, **options)
+        return await edit_file_async(
+            self,
+            path,
+            instruction,
+            write=write,
+            force=force,
+            predict=predict,
+            exact=exact,
+            encoding=encoding,
+            on_text=on_text,
+            temperature=temperature,
+            **request,
+        )
 
     async def close(self) -> None:
         """Close this event loop's connections. Clients made by `with_options` share them."""

@@ -45,25 +45,30 @@ def given_fields(value: Any, name: str) -> dict[str, Any]:
 Messages = Iterable[Mapping[str, Any] | BaseModel]
 
 
-class CommonParams(TypedDict, total=False):
-    """Parameters of both APIs; their meaning is OpenAI's."""
+class _Shared(TypedDict, total=False):
+    """What both APIs and an edit take; the meaning is OpenAI's."""
 
     frequency_penalty: float | None
     logit_bias: dict[str, int] | None
     max_tokens: int | None
     metadata: dict[str, str] | None
-    n: int | None
     presence_penalty: float | None
     seed: int | None
     stop: str | list[str] | None
     stream_options: dict[str, Any] | None
-    temperature: float | None
     top_p: float | None
     user: str
 
 
-class ChatParams(CommonParams, total=False):
-    """Everything that `chat.completions.create` takes beside what its signature names."""
+class CommonParams(_Shared, total=False):
+    """Parameters of both APIs; their meaning is OpenAI's."""
+
+    n: int | None
+    temperature: float | None
+
+
+class _ChatOnly(TypedDict, total=False):
+    """What chats take and text completions do not."""
 
     audio: dict[str, Any] | None
     function_call: str | dict[str, Any]
@@ -86,6 +91,23 @@ class ChatParams(CommonParams, total=False):
     top_logprobs: int | None
     verbosity: str | None
     web_search_options: dict[str, Any]
+
+
+class ChatParams(CommonParams, _ChatOnly, total=False):
+    """Everything that `chat.completions.create` takes beside what its signature names."""
+
+
+class EditParams(_Shared, _ChatOnly, total=False):
+    """What an edit passes on to `chat.completions.create`: all but what its signature names or it sets."""
+
+    model: str
+    extra_headers: Mapping[str, Any] | None
+    extra_query: Mapping[str, Any] | None
+    extra_body: Mapping[str, Any] | None
+    timeout: Any
+    max_retries: int | None
+    idempotency_key: str | None
+    workload: str | None
 
 
 class CompletionParams(CommonParams, total=False):

@@ -5,7 +5,8 @@ file as the prediction, reads the answer as a stream, takes off what the model p
 puts the file's own encoding, byte order mark, line endings, final newline and untouched lines back. An
 answer that was cut off never becomes a file; one that looks wrong is written only with `force`.
 
-Options of both, beside those of `chat.completions.create`:
+Options of both, beside those of `chat.completions.create` (all but `messages`, `prediction`, `stream` and
+`n`, which an edit sets itself):
 
 - `write` replace the file in one step; without it nothing on the disk changes
 - `force` write although a warning blocks

@@ -11,9 +11,9 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
-from specclient.client.params import NOT_GIVEN, NotGiven
+from specclient.client.params import NOT_GIVEN, EditParams, NotGiven
 from specclient.edit import prompt
 from specclient.edit.checks import check
 from specclient.edit.extract import extract
@@ -30,6 +30,14 @@ from specclient_providers import refuses
 _WHOLE = frozenset({"stop", "eos", "eos_token", "end_turn", "stop_sequence", "complete", "completed"})
 _CUT_OFF = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
 """Finish reasons as compatible servers write them; any other is not taken for a whole answer."""
+
+_OWN = {
+    "messages": "",
+    "n": "",
+    "prediction": "predict=False sends none",
+    "stream": "on_text gets the pieces of the answer",
+}
+"""What an edit sets itself, and what to give in its place."""
 
 OnText = Callable[[str], None]
 """Called with each piece of the answer as it arrives."""
@@ -64,14 +72,15 @@ class EditRun:
         encoding: str | None = None,
         on_text: OnText | None = None,
         temperature: float | NotGiven | None = NOT_GIVEN,
-        **request: Any,
+        **request: Unpack[EditParams],
     ) -> EditRun:
         """Read the file and make the request; raises FileError or ConfigError before anything is sent."""
         if not instruction.strip():
             raise ConfigError("The instruction is empty: say what should change in the file.")
-        taken = {"messages", "prediction", "stream", "n"} & request.keys()
+        taken = _OWN.keys() & request.keys()
         if taken:
-            raise ConfigError(f"edit() sets {', '.join(sorted(taken))} itself.")
+            hints = "".join(f"; {_OWN[name]}" for name in sorted(taken) if _OWN[name])
+            raise ConfigError(f"edit() sets {', '.join(sorted(taken))} itself{hints}.")
         image = FileImage.load(path, encoding=encoding)
         if write:
             check_replaceable(path)
@@ -153,10 +162,25 @@ def edit_file(
     *,
     write: bool = False,
     force: bool = False,
-    **rest: Any,
+    predict: bool = True,
+    exact: bool = False,
+    encoding: str | None = None,
+    on_text: OnText | None = None,
+    temperature: float | NotGiven | None = NOT_GIVEN,
+    **request: Unpack[EditParams],
 ) -> FileEdit:
     """Regenerate a file through `client`: see `specclient.edit`."""
-    run = EditRun.start(path, instruction, write=write, **rest)
+    run = EditRun.start(
+        path,
+        instruction,
+        write=write,
+        predict=predict,
+        exact=exact,
+        encoding=encoding,
+        on_text=on_text,
+        temperature=temperature,
+        **request,
+    )
     check_room(client, run.image, run.request)
     create = client.chat.completions.create
     try:
@@ -177,10 +201,25 @@ async def edit_file_async(
     *,
     write: bool = False,
     force: bool = False,
-    **rest: Any,
+    predict: bool = True,
+    exact: bool = False,
+    encoding: str | None = None,
+    on_text: OnText | None = None,
+    temperature: float | NotGiven | None = NOT_GIVEN,
+    **request: Unpack[EditParams],
 ) -> FileEdit:
     """As `edit_file`, through an async client."""
-    run = EditRun.start(path, instruction, write=write, **rest)
+    run = EditRun.start(
+        path,
+        instruction,
+        write=write,
+        predict=predict,
+        exact=exact,
+        encoding=encoding,
+        on_text=on_text,
+        temperature=temperature,
+        **request,
+    )
     await asyncio.to_thread(check_room, client, run.image, run.request)
     create = client.chat.completions.create
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,6 +11,10 @@ from typing import Any
 
 import pytest
 
+from specclient.client import AsyncClient, Client
+from specclient.client.calls import EXTRAS
+from specclient.client.params import BODIES, EditParams
+from specclient.edit import edit_file, edit_file_async
 from specclient.errors import ConfigError, EditRefused, FileError, IncompleteOutput
 from specclient.prediction import Prediction
 from specclient.report import Report
@@ -139,10 +144,37 @@ def test_a_file_changed_while_the_model_wrote_is_left_alone(run_edit: Any, path:
     assert path.read_bytes() == b"other\n"
 
 
-@pytest.mark.parametrize("options", [{"messages": []}, {"prediction": "x"}, {"stream": False}, {"n": 2}])
-def test_what_edit_sets_itself_cannot_be_given(run_edit: Any, path: Path, options: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="itself"):
+@pytest.mark.parametrize(
+    ("options", "instead"),
+    [
+        ({"messages": []}, r"^edit\(\) sets \w+ itself\.$"),
+        ({"n": 2}, r"^edit\(\) sets \w+ itself\.$"),
+        ({"prediction": "x"}, "itself; predict=False sends none"),
+        ({"prediction": None}, "itself; predict=False sends none"),
+        ({"stream": False}, "itself; on_text"),
+    ],
+)
+def test_what_edit_sets_itself_cannot_be_given(
+    run_edit: Any, path: Path, options: dict[str, Any], instead: str
+) -> None:
+    with pytest.raises(ConfigError, match=instead):
         run_edit(ANSWER, path, "x", **options)
+
+
+@pytest.mark.parametrize(("kind", "function"), [(Client, edit_file), (AsyncClient, edit_file_async)])
+def test_the_clients_edit_takes_what_the_function_takes(kind: Any, function: Any) -> None:
+    method = inspect.signature(kind.edit)
+    _, *expected = inspect.signature(function).parameters.values()
+    _, *found = method.parameters.values()
+
+    assert found == expected
+    assert method.return_annotation == inspect.signature(function).return_annotation
+    assert found[-1].annotation == "Unpack[EditParams]"
+
+
+def test_an_edit_passes_on_all_that_create_takes_but_what_it_sets_or_names() -> None:
+    own = {"messages", "prediction", "stream", "n", "temperature"}
+    assert set(EditParams.__annotations__) == (BODIES["chat"] | set(EXTRAS)) - own
 
 
 def test_bad_input_is_refused_before_anything_is_sent(run_edit: Any, path: Path, tmp_path: Path) -> None:
