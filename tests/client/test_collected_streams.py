@@ -64,7 +64,7 @@ def test_a_dropped_stream_is_closed_without_waiting_for_the_lock_that_this_threa
             [sys.executable, "-c", textwrap.dedent(DROP), f"{server.origin}/v1", door],
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=90,
             check=False,
         )
         assert ran.stdout.strip() == "alive", ran.stderr
