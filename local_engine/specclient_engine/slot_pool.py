@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from specclient_engine.errors import NotEnoughMemory
-from specclient_engine.runner.base import ModelRunner
+from specclient_engine.runner.base import ModelRunner, rows_alone, slot_room
 
 KEPT = 4
 """Slots of ended requests that are kept at most."""
@@ -25,14 +25,15 @@ class SlotPool:
     """Gives out the runner's slots.
 
     The next edit of a file begins with the same words and the same file: what was computed for them is
-    still right. Only whole pieces of `piece` prompt tokens are reused, so that a prompt's keys and values
-    come from the same passes, to the last bit, whether or not they were reused. What is kept is given up,
-    oldest first, as soon as the memory is needed.
+    still right, and the same to the last bit as if it were computed anew: of a runner whose rows are alone
+    any number of tokens is reused, of another only whole chunks of `prefill_chunk`, which come from the same
+    passes. What is kept is given up, oldest first, as soon as the memory is needed.
     """
 
-    def __init__(self, runner: ModelRunner, piece: int) -> None:
+    def __init__(self, runner: ModelRunner, prefill_chunk: int) -> None:
         self._runner = runner
-        self._piece = piece
+        self._chunk = prefill_chunk
+        self._piece = 1 if rows_alone(runner) else prefill_chunk
         self._kept: list[Slot] = []
 
     def take(self, prompt: Sequence[int], room: int) -> tuple[Slot, int]:
@@ -43,14 +44,14 @@ class SlotPool:
         best, reused = None, 0
         for slot in self._kept:
             common = self._common(slot.tokens, prompt)
-            if slot.room >= room and common > reused:
+            if slot.room >= room and common > reused and self._is_worth(slot, common):
                 best, reused = slot, common
         if best is not None:
             self._kept.remove(best)
             return best, reused
         while True:
             try:
-                return Slot(self._runner.allocate(room), room), 0
+                return Slot(self._runner.allocate(room), slot_room(self._runner, room)), 0
             except NotEnoughMemory:
                 if not self._kept:
                     raise
@@ -72,11 +73,13 @@ class SlotPool:
             self._runner.release(slot.index)
         self._kept.clear()
 
+    def _is_worth(self, slot: Slot, common: int) -> bool:
+        """A chat template's first words are in every prompt: no reason to give up a long one's."""
+        return common >= self._chunk or 2 * common >= len(slot.tokens)
+
     def _common(self, tokens: Sequence[int], prompt: Sequence[int]) -> int:
         """Tokens in common from the start, in whole pieces; the prompt's last is never among them."""
-        piece, common = self._piece, 0
-        while common + piece < len(prompt) and common + piece <= len(tokens):
-            if list(tokens[common : common + piece]) != list(prompt[common : common + piece]):
-                break
-            common += piece
-        return common
+        most = min(len(tokens), len(prompt) - 1)
+        pairs = zip(tokens[:most], prompt[:most], strict=True)
+        common = next((at for at, (ours, its) in enumerate(pairs) if ours != its), most)
+        return common // self._piece * self._piece

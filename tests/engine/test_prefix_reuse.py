@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-import torch
-from engine_kit import Bench, RecordingRunner, tiny_model
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
+import pytest
+import torch
+from engine_kit import VOCAB, Bench, RecordingRunner, tiny_model
+from fused_models import FAMILIES, SIZES, save
+
+from specclient_engine.api import SamplingParams
+from specclient_engine.runner.fused_native import NativeRunner
+from specclient_engine.runner.native_build import native_library
 from specclient_engine.runner.plain import PlainRunner
+from specclient_engine.runner.weights import read_shape
 from specclient_engine.slot_pool import KEPT
 
 PROMPT = [(3 * number) % 250 for number in range(70)]
@@ -61,3 +71,55 @@ def test_few_slots_are_kept_and_given_up_when_memory_is_needed() -> None:
     assert len(runner.live) == 1
     bench.engine.close()
     assert not runner.live
+
+
+@pytest.fixture(params=["float32", "bfloat16", "int8"])
+def native(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Bench]]:
+    """Makes benches over the compiled kernels, in which no row depends on another."""
+    library = native_library()
+    if isinstance(library, str):
+        pytest.skip(library)
+    model_class, config_class, changes = FAMILIES["qwen2"]
+    save(model_class, config_class(**{**SIZES, **changes, "vocab_size": VOCAB}), tmp_path)
+    shape = read_shape(tmp_path)
+    assert not isinstance(shape, str)
+    made: list[Bench] = []
+
+    def make() -> Bench:
+        runner = NativeRunner(library, tmp_path, shape, request.param, 900, None)
+        made.append(Bench(runner, prefill_chunk=64))
+        return made[-1]
+
+    yield make
+    for bench in made:
+        bench.engine.close()
+
+
+def told(bench: Bench, prompt: list[int]) -> tuple[int | None, list[int], list[Any]]:
+    """How much was reused, the answer, and the chance of each token and of the likeliest, unrounded."""
+    answer = bench.plain(prompt, max_tokens=9, ignore_eos=True, sampling=SamplingParams(logprobs=5))
+    return answer.stats.cached_tokens, answer.token_ids, answer.logprobs
+
+
+def test_where_rows_are_alone_any_number_of_tokens_is_reused(native: Callable[[], Bench]) -> None:
+    warm = native()
+    told(warm, PROMPT[:20])
+    for prompt, expected in (
+        (PROMPT[:20], 19),
+        (PROMPT[:28], 20),  # longer than the slot was asked for: it holds a whole block
+        ([*PROMPT[:25], 9, 9], 25),
+        ([*PROMPT[:13], *PROMPT[:9]], 0),
+    ):
+        reused, *answer = told(warm, prompt)
+        nothing, *alone = told(native(), prompt)
+        assert (reused, nothing) == (expected, 0)
+        assert answer == alone
+
+
+def test_a_few_first_words_in_common_do_not_cost_a_longer_prompt_its_slot(
+    native: Callable[[], Bench],
+) -> None:
+    bench = native()
+    told(bench, PROMPT)
+    assert told(bench, [*PROMPT[:6], 9, 9, 9])[0] == 0
+    assert told(bench, [*PROMPT, 9])[0] == len(PROMPT)

@@ -106,6 +106,17 @@ def piecewise(runner: ModelRunner) -> PiecewiseRunner | None:
     return cast("PiecewiseRunner", runner) if getattr(runner, "is_piecewise", False) else None
 
 
+def rows_alone(runner: ModelRunner) -> bool:
+    """Whether no bit of a row depends on which rows share its pass, so that any grouping gives the same."""
+    return bool(getattr(runner, "rows_are_alone", False))
+
+
+def slot_room(runner: ModelRunner, tokens: int) -> int:
+    """The positions that a slot for `tokens` holds, where a runner gives them out in blocks."""
+    block: int = getattr(runner, "slot_block", 1)
+    return -(-tokens // block) * block
+
+
 class RevealingRunner(ModelRunner, Protocol):
     """A runner that also shows hidden states, for heads that draft from them.
 

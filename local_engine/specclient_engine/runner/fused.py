@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from .base import PIECE_ROWS, Chunk, Kind
-from .kv import KVSlots
+from .kv import BLOCK, KVSlots
 from .weights import ModelShape
 
 PASS_ROWS = 256
@@ -71,6 +71,7 @@ class FusedRunner(ABC):
     pass_rows = PASS_ROWS
     kept_rows = KEPT_ROWS
     is_piecewise = False
+    slot_block = BLOCK
     can_roll_back = True
     rollback_reason: str | None = None
 

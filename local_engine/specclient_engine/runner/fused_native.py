@@ -46,6 +46,8 @@ class NativeRunner(PiecewiseFusedRunner):
     use, and never more.
     """
 
+    rows_are_alone = True
+
     def __init__(
         self,
         library: ctypes.CDLL,
