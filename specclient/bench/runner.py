@@ -108,9 +108,6 @@ class Runner:
         request = {**trial.case.request, "stream": True}
         if trial.arm == "with" and trial.case.prediction:
             request["prediction"] = trial.case.prediction
-        if trial.arm == "without" and self.client.target.provider == "local":
-            # The engine drafts from the prompt as well: the baseline is plain decoding.
-            request["extra_body"] = {**request.get("extra_body", {}), "speculation": "off"}
         return request
 
 

@@ -13,7 +13,8 @@ from typing import Any, TextIO
 from specclient.bench.cases import Case
 from specclient.errors import ConfigError, FileError
 
-_VERSION = 1
+_VERSION = 2
+"""In files of version 1 the embedded engine decoded plainly in the arm without."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

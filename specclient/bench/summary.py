@@ -265,7 +265,9 @@ def _with_gaps(group: Group, *, drafts_always: bool) -> Group:
         if getattr(group.predicted, name) is None or getattr(group.without, name) is None
     ]
     gaps = [f"{name}: the endpoint does not report it" for name in missing]
-    if drafts_always:
+    if drafts_always and group.without.phases_by == "engine":
+        gaps.append("plain decoding: without a prediction the engine drafts from the prompt and its answer")
+    elif drafts_always:
         gaps.append("plain decoding: the endpoint drafts in both arms, and no request can turn that off")
     if group.acceptance_rate is None:
         gaps.append("acceptance rate: no counters of the prediction were reported")

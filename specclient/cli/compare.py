@@ -1,7 +1,8 @@
-"""The same edit without and with its prediction, side by side."""
+"""The same edit with its prediction, without one, and where it can be asked for in plain decoding."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,24 +17,35 @@ if TYPE_CHECKING:
     from specclient.report import Report
 
 NOT_REPORTED = "not reported"
+_OVER = {"plain decoding": "over plain", "no prediction": "over none"}
 
 
 def compare_edit(
     client: Any, file: Path, instruction: str, *, expected: int, as_json: bool, **settings: Any
 ) -> None:
-    """Run the edit twice and print the diff, the table and the waterfall; as JSON both edits in full."""
-    # The engine drafts from the prompt too, and the file stands there: the baseline is plain decoding.
-    off: dict[str, Any] = {"extra_body": {"speculation": "off"}} if client.target.provider == "local" else {}
-    # What the first call warms up, and the prompt that it leaves in the cache, are the baseline's gain.
-    predicted = run_edit(client, file, instruction, expected=expected, **settings)
-    plain = run_edit(client, file, instruction, expected=expected, predict=False, **settings, **off)
+    """Run the edit in every arm and print the diff, the table and the waterfall; as JSON every edit."""
+
+    def run(**more: Any) -> FileEdit:
+        return run_edit(client, file, instruction, expected=expected, **settings, **more)
+
+    # What the first call warms up, and the prompt that it leaves in the cache, are the others' gain.
+    predicted = run()
+    arms = {"no prediction": run(predict=False)}
+    if client.target.provider == "local":
+        # Without a prediction the engine drafts from the prompt, where the file stands as well.
+        off = {"speculation": "off"}
+        arms = {"plain decoding": run(predict=False, run="plain decoding", extra_body=off), **arms}
+    identical = all(arm.answer == predicted.answer for arm in arms.values())
     if as_json:
+        without = arms["no prediction"]
+        plain = arms.get("plain decoding")
         write_json(
             {
-                "without": plain.as_dict(),
+                **({} if plain is None else {"plain": plain.as_dict()}),
+                "without": without.as_dict(),
                 "with": predicted.as_dict(),
-                "decode_speedup": _ratio(_speed(predicted.report), _speed(plain.report)),
-                "outputs_identical": plain.answer == predicted.answer,
+                "decode_speedup": _ratio(_speed(predicted.report), _speed(without.report)),
+                "outputs_identical": identical,
             }
         )
         return
@@ -41,36 +53,44 @@ def compare_edit(
     show_warnings(predicted)
     console = stdout()
     console.print()
-    console.print(comparison(plain, predicted))
+    console.print(comparison(arms, predicted))
     if predicted.report is not None:
         console.print()
         console.print("the run with prediction", style="italic")
         print_account(predicted.report, console)
-    if plain.answer != predicted.answer:
-        stderr().print("The two outputs differ.", style="yellow")
+    if not identical:
+        stderr().print("The outputs differ.", style="yellow")
 
 
-def comparison(plain: FileEdit, predicted: FileEdit) -> Table:
-    """The table of both runs: what was done, how fast, and whether the same text came out."""
+def comparison(arms: Mapping[str, FileEdit], predicted: FileEdit) -> Table:
+    """The table of all runs: what was done, how fast, by how much the prediction won, and the same text."""
     from rich.table import Table
 
-    table = Table(title="the same edit twice", title_justify="left")
+    count = "twice" if len(arms) == 1 else "three times"
+    table = Table(title=f"the same edit {count}", title_justify="left")
     table.add_column("")
-    for title in ("without prediction", "with prediction", "ratio"):
+    over = ["ratio"] if len(arms) == 1 else [_OVER[name] for name in arms]
+    for title in (*arms, "with prediction", *over):
         table.add_column(title, justify="right")
-    one, two = plain.report, predicted.report
+    last = predicted.report
+    firsts = [arm.report for arm in arms.values()]
     for label, read, form, better in _ROWS:
-        before, after = read(one) if one else None, read(two) if two else None
-        pair = {"less": (before, after), "more": (after, before), "": (None, None)}[better]
-        ratio = _ratio(*pair)
-        table.add_row(
-            label, _text(before, form), _text(after, form), "" if ratio is None else f"{ratio:.1f} x"
-        )
-    table.add_row("outputs identical", "", "yes" if plain.answer == predicted.answer else "no", "")
-    if one and two and (one.usage.cached or 0) > (two.usage.cached or 0):
-        table.caption = "Without came second, and found the prompt in the cache: a shorter prefill."
+        after = read(last) if last else None
+        before = [read(report) if report else None for report in firsts]
+        ratios = [_gain(value, after, better) for value in before]
+        table.add_row(label, *(_text(value, form) for value in (*before, after)), *ratios)
+    same = ["yes" if arm.answer == predicted.answer else "no" for arm in arms.values()]
+    table.add_row("outputs identical", *same)
+    if last and any(report and (report.usage.cached or 0) > (last.usage.cached or 0) for report in firsts):
+        table.caption = "The prediction came first; after it the prompt was in the cache: shorter prefills."
         table.caption_justify = "left"
     return table
+
+
+def _gain(before: Any, after: Any, better: str) -> str:
+    pair = {"less": (before, after), "more": (after, before), "": (None, None)}[better]
+    ratio = _ratio(*pair)
+    return "" if ratio is None else f"{ratio:.1f} x"
 
 
 def _passes(report: Report) -> float | None:

@@ -13,13 +13,23 @@ if TYPE_CHECKING:
 
 
 def run_edit(
-    client: Any, file: Path, instruction: str, *, expected: int, predict: bool = True, **settings: Any
+    client: Any,
+    file: Path,
+    instruction: str,
+    *,
+    expected: int,
+    predict: bool = True,
+    run: str | None = None,
+    **settings: Any,
 ) -> FileEdit:
-    """One edit with its progress on stderr, `expected` characters long; nothing is written."""
+    """One edit with its progress on stderr, `expected` characters long; nothing is written.
+
+    `run` names it in the progress, where there is more to tell than whether the prediction is sent.
+    """
     from specclient.cli.progress import LiveText
     from specclient.edit import edit_file
 
-    title = f"{file.name}, {'with' if predict else 'without'} prediction"
+    title = f"{file.name}, {run or ('with prediction' if predict else 'no prediction')}"
     with LiveText(title, expected) as live:
         return edit_file(client, file, instruction, predict=predict, on_text=live.feed, **settings)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, get_args
 
 import pytest
@@ -63,6 +65,31 @@ def test_every_case_runs_in_both_arms(bench: Any, server: ScriptedServer) -> Non
     bodies = [request.json for request in server.requests[1:]]  # the first call only warms up
     assert sum("prediction" in body for body in bodies) == len(bodies) / 2 == 12
     assert "energy and memory" in value["about"]["not_measured"][0]
+
+
+def test_the_engine_without_a_prediction_is_what_a_caller_gets_who_passes_none(
+    server: ScriptedServer, tmp_path: Path
+) -> None:
+    """Its own drafting is left on: the verdict is about what the prediction adds to it."""
+    from specclient.bench.cases import built_in
+    from specclient.bench.runner import Runner
+    from specclient.bench.schedule import blocks
+    from specclient.bench.store import Store
+    from specclient.client import AsyncClient
+
+    store = Store(tmp_path / "r.jsonl", {"fingerprint": "f"})
+
+    async def measure() -> None:
+        async with AsyncClient(provider="openai", model="gpt-4o", base_url=server.url, api_key="k") as client:
+            engine: Any = SimpleNamespace(chat=client.chat, target=SimpleNamespace(provider="local"))
+            order = blocks(built_in(["creative"]), clients=(1,), repeats=1, seed=0)
+            await Runner(engine, store).run(order)
+
+    asyncio.run(measure())
+    store.close()
+    bodies = [request.json for request in server.requests]
+    assert sum("prediction" not in body for body in bodies[1:]) == 3
+    assert not any("speculation" in body for body in bodies)
 
 
 def test_many_clients_run_at_the_same_moment(bench: Any, server: ScriptedServer) -> None:

@@ -232,6 +232,12 @@ def test_the_endpoints_own_drafting_is_told_and_owned_up_to() -> None:
     assert any("drafts in both arms" in gap for gap in group.not_measured)
 
 
+def test_the_engines_own_drafting_is_told_as_what_one_gets_without_a_prediction() -> None:
+    (group,) = summarise(samples(2.0, drafted=50, phases_by="engine"))
+    (gap,) = group.not_measured
+    assert gap == "plain decoding: without a prediction the engine drafts from the prompt and its answer"
+
+
 def test_what_nobody_reported_has_no_row() -> None:
     (group,) = summarise(samples(2.0, queue=None, joules=None))
     labels = [row.label for row in rows(group)]

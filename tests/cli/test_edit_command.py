@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -100,10 +101,40 @@ def test_compare_runs_both_and_shows_them_side_by_side(edit: Any, server: Script
     outcome = edit("--compare", times=2)
     assert outcome.code == 0, outcome.err
     assert ["prediction" in request.json for request in server.requests] == [True, False]
+    assert "no prediction" in outcome.out
+    assert "plain decoding" not in outcome.out  # no request can ask a hosted endpoint for it
     assert "not reported" in outcome.out  # a hosted endpoint tells no forward passes, and none are made up
     identical = next(line for line in outcome.out.splitlines() if "outputs identical" in line)
     assert "yes" in identical
     assert path.read_bytes() == OLD.encode()
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_compare_on_the_engine_tells_plain_decoding_from_no_prediction(
+    server: ScriptedServer, path: Path, capsys: pytest.CaptureFixture[str], as_json: bool
+) -> None:
+    """The engine is scripted: what it is asked for, and under which name its answers are shown."""
+    from specclient import Client
+    from specclient.cli.compare import compare_edit
+
+    for tokens in (12, 13, 14):
+        server.play(sse(role(), chunk(ANSWER), finish(), usage_chunk(completion_tokens=tokens)))
+    with Client(provider="openai", model="gpt-4o", base_url=server.url, api_key=KEY) as client:
+        engine = SimpleNamespace(chat=client.chat, target=SimpleNamespace(provider="local"))
+        compare_edit(engine, path, "rename foo to bar", expected=40, as_json=as_json)
+    asked = [("prediction" in body, body.get("speculation")) for body in (r.json for r in server.requests)]
+    assert asked == [(True, None), (False, None), (False, "off")]
+    out = capsys.readouterr().out
+    if as_json:
+        value = json.loads(out)
+        used = [value[arm]["specclient"]["usage"]["completion"] for arm in ("with", "without", "plain")]
+        assert used == [12, 13, 14]
+        return
+    heads = next(line for line in out.splitlines() if "with prediction" in line)
+    tokens_of = next(line for line in out.splitlines() if "output tokens" in line)
+    arms = ["plain decoding", "no prediction", "with prediction", "over plain", "over none"]
+    assert [cell.strip() for cell in heads.strip("┃").split("┃")] == ["", *arms]
+    assert [cell.strip() for cell in tokens_of.strip("│").split("│")][1:4] == ["14", "13", "12"]
 
 
 def test_compare_writes_nothing_and_says_so(edit: Any, server: ScriptedServer) -> None:
