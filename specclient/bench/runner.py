@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from specclient.client import AsyncClient
     from specclient.report import Phase, Report
 
-OnBlock = Callable[[int, Block], None]
-"""Called with the number of trials that are done and the block that begins."""
+OnBlock = Callable[[Block], None]
+"""Called with the block that begins."""
+OnDone = Callable[[int], None]
+"""Called at a block's end, with the number of trials that are in the store."""
 
 
 _HOPELESS = (APIConnectionError, AuthenticationError, PermissionDeniedError, NotFoundError)
@@ -40,7 +42,8 @@ class Runner:
     client: AsyncClient
     store: Store
     meters: Meters | None = None
-    on_block: OnBlock = lambda _done, _block: None
+    on_block: OnBlock = lambda _block: None
+    on_done: OnDone = lambda _done: None
 
     async def run(self, blocks: Sequence[Block]) -> None:
         """Run every block that is not in the store yet. An interruption loses at most one block.
@@ -51,10 +54,10 @@ class Runner:
         if waiting:
             # What is loaded, compiled or connected at the first call is not what is measured.
             await self._warm_up(waiting[0].trials[0])
-        for block in blocks:
-            self.on_block(len(self.store.samples), block)
-            if not self._done(block):
-                self.store.add(await self._block(block))
+        for block in waiting:
+            self.on_block(block)
+            self.store.add(await self._block(block))
+            self.on_done(len(self.store.samples))
 
     async def _warm_up(self, trial: Trial) -> None:
         try:

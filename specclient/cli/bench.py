@@ -139,19 +139,33 @@ def _measure(
     if local:
         load_engine(target)
 
+    total = sum(len(block.trials) for block in order)
+
     async def run() -> None:
         async with AsyncClient(target=target, config=config) as client:
-            with _Progress(len([trial for block in order for trial in block.trials])) as progress:
-                await Runner(client, store, meters, progress.block).run(order)
+            with _Progress(total, len(store.samples)) as progress:
+                await Runner(client, store, meters, progress.block, progress.done).run(order)
 
     try:
         asyncio.run(run())
+    except KeyboardInterrupt:
+        ended = sum(sample.error is None for sample in store.samples.values())
+        note(_interrupted(ended, total, out))
+        raise
     finally:
         store.close()
     if local:
         store.about["peak_memory"] = peak_memory()
         store.about["device_memory"] = meters.device_memory() if meters else None
     return store
+
+
+def _interrupted(done: int, total: int, out: Path) -> str:
+    """What is left of a measurement that was broken off."""
+    kept = f"{done} of {total} calls are done"
+    if not done:
+        return f"{kept}; nothing is kept"
+    return f"{kept} and kept in {out}; the same command goes on from there"
 
 
 def _about(
@@ -187,10 +201,12 @@ def _about(
 
 
 class _Progress:
-    """A bar over all trials on stderr; nothing where that is no terminal."""
+    """A bar over all trials on stderr; where that is no terminal, a line for each block that is done."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int, done: int) -> None:
         self._total = total
+        self._before = done
+        self._running = ""
         self._bar: Any = None
         self._task: Any = None
 
@@ -206,19 +222,29 @@ class _Progress:
             )
             self._bar = Progress(*columns, console=stderr(), transient=True)
             self._bar.start()
-            self._task = self._bar.add_task("measuring", total=self._total)
+            self._task = self._bar.add_task("measuring", total=self._total, completed=self._before)
+        elif self._before:
+            note(f"{self._before} of {self._total} done before: going on")
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()
 
-    def block(self, done: int, block: Block) -> None:
+    def block(self, block: Block) -> None:
         """The block that begins."""
+        trial = block.trials[0]
+        title = f"{trial.case.workload}, {block.arm} prediction, {block.clients} at once"
         if self._bar is not None:
-            trial = block.trials[0]
-            title = f"{trial.case.workload}, {block.arm} prediction, {block.clients} at once"
-            self._bar.update(self._task, completed=done, description=title)
+            self._bar.update(self._task, description=title)
+        self._running = f"{title}: {', '.join(dict.fromkeys(trial.case.name for trial in block.trials))}"
+
+    def done(self, done: int) -> None:
+        """That block's end, `done` trials being in the results file."""
+        if self._bar is not None:
+            self._bar.update(self._task, completed=done)
+        else:
+            note(f"{done} of {self._total} done: {self._running}")
 
 
 def _print(groups: list[Group], about: dict[str, Any]) -> None:

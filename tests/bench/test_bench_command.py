@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -112,6 +113,38 @@ def test_an_interrupted_measurement_goes_on(bench: Any, server: ScriptedServer, 
     code, _, err = bench("-w", "creative", "--repeats", "4", "--out", "r.jsonl")
     assert code == 2
     assert "another measurement" in err
+
+
+def test_piped_it_says_a_line_for_each_case_that_is_done(bench: Any) -> None:
+    code, out, err = bench("-w", "creative", "--repeats", "1", "--json")
+    assert code == 0
+    json.loads(out)
+    lines = err.splitlines()
+    assert [line.partition(":")[0] for line in lines] == [f"{done} of 6 done" for done in range(1, 7)]
+    assert sum(": creative, with prediction, 1 at once: " in line for line in lines) == 3
+
+
+def test_an_interrupt_says_what_is_kept_and_how_it_goes_on(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from specclient.bench.store import Store
+
+    add = Store.add
+
+    def interrupted(store: Store, found: Any) -> None:
+        add(store, found)
+        if len(store.samples) == 2:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Store, "add", interrupted)
+    command = ("-w", "creative", "--repeats", "1", "--out", "r.jsonl")
+    code, out, err = bench(*command)
+    assert (code, out) == (130, "")
+    assert "2 of 6 calls are done and kept in r.jsonl; the same command goes on from there\n" in err
+    code, _, err = bench(*command)
+    assert code == 0
+    assert err.splitlines()[0] == "2 of 6 done before: going on"
+    assert "3 of 6 done: " in err.splitlines()[1]
 
 
 def test_failures_are_counted_and_do_not_end_it(bench: Any, server: ScriptedServer) -> None:
