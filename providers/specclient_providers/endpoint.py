@@ -300,6 +300,8 @@ class PredictionFacts:
     length_default: int | None = None
     preview: bool = False
     forced: Mapping[str, object] = field(default_factory=dict)
+    of_model: bool = False
+    """The claim is of some models, this one among them, and not of the endpoint."""
 
     @property
     def state(self) -> State:

@@ -220,6 +220,7 @@ def _from_rule(rule: PredictionRule, on: date) -> PredictionFacts:
         length_default=rule.length_default,
         preview=rule.preview,
         forced=rule.forced,
+        of_model="*" not in rule.models,
     )
 
 

@@ -62,11 +62,13 @@ def _withhold_unsupported(draft: PlanDraft) -> None:
 
 
 def why_unsupported(draft: PlanDraft) -> str:
-    """One sentence for the code that says why a prediction is not supported."""
+    """One sentence for the code that says why a prediction is not supported; a second if that is hearsay."""
     whole = draft.facts
     facts = whole.prediction
     code = "no_model" if facts.code == "model" and whole.model is None else facts.code
-    return (
+    if code == "rejected" and facts.of_model:
+        code = "model_rejected"
+    said = (
         _UNSUPPORTED[code]
         .format(
             title=whole.title,
@@ -79,6 +81,8 @@ def why_unsupported(draft: PlanDraft) -> str:
         )
         .rstrip()
     )
+    third_party = facts.claim.certainty == "secondary" and facts.claim.source is not None
+    return f"{said} The source is secondary: a third party says so." if third_party else said
 
 
 _UNSUPPORTED = {
@@ -89,6 +93,7 @@ _UNSUPPORTED = {
     "model": "{title} documents predictions for other models, not for {model}; if the name is an alias, "
     "base_model in the target's overrides says what it is.",
     "no_model": "{title} documents predictions for some of its models, and none is named.",
+    "model_rejected": "{title} is known to refuse requests for {model} that hold a prediction.",
     "rejected": "{title} is known to refuse requests that hold a prediction.",
     "ignored": "{title} accepts a prediction and ignores it.",
     "undocumented": "{title} documents no predictions. {note}",

@@ -44,6 +44,22 @@ def test_a_downgrade_keeps_the_wish_for_the_local_engine() -> None:
     assert plan_for("groq", policy=Policy(on_unsupported="local")).reroute_local
 
 
+@pytest.mark.parametrize(
+    ("endpoint", "model", "said"),
+    [
+        ("openai", "gpt-5.1", "OpenAI is known to refuse requests for gpt-5.1 that hold a prediction."),
+        ("groq", "m", "Groq is known to refuse requests that hold a prediction."),
+    ],
+)
+def test_a_refusal_is_told_of_whom_it_is_known_and_from_whom(endpoint: str, model: str, said: str) -> None:
+    (reason,) = plan_for(endpoint, model).reasons
+    assert reason.text == f"{said} The source is secondary: a third party says so."
+
+
+def test_what_an_endpoint_documents_itself_is_no_hearsay() -> None:
+    assert "secondary" not in str(plan_for("azure", "m", policy=WITHHOLD).reasons[0])
+
+
 def test_an_error_policy_says_what_where_and_how_to_mend_it() -> None:
     with pytest.raises(PredictionRefusedError) as caught:
         plan_for("groq", policy=Policy(on_unsupported="error"))

@@ -87,6 +87,7 @@ ENDPOINT = Endpoint(
                 "rejected",
                 "https://github.com/glowingjade/obsidian-smart-composer/issues/499",
                 CHECKED,
+                certainty="secondary",
                 note="400 unsupported_parameter, seen for gpt-5.x; inferred for later families.",
             ),
             models=("gpt-5*",),
