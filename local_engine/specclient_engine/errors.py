@@ -2,6 +2,7 @@
 
 EngineError
 ├─ ModelNotFound        no source has the model, or the path is not one
+│  └─ ModelUnreachable  a source that may have it could not be reached, or broke off
 ├─ ModelCorrupt         the bytes are not the publisher's, or the file cannot be read as a model
 ├─ NotEnoughDisk        the download or the conversion does not fit
 ├─ NotEnoughMemory      weights, cache or workspace do not fit; carries the figures
@@ -21,6 +22,10 @@ class EngineError(Exception):
 
 class ModelNotFound(EngineError):
     """No source has the model, or the path does not lead to one."""
+
+
+class ModelUnreachable(ModelNotFound):
+    """A source that may have the model could not be reached, or broke off: it may be had another time."""
 
 
 class ModelCorrupt(EngineError):

@@ -140,12 +140,14 @@ def exit_code(error: Exception) -> int | None:
         SpecclientError,
         WriteFailed,
     )
-    from specclient_engine.errors import EngineError, ModelNotFound
+    from specclient_engine.errors import EngineError, ModelNotFound, ModelUnreachable
     from specclient_providers.errors import OverrideError, UnknownProvider
 
     # The client tells an engine that cannot be loaded as a ConfigError; only a wrong name is the caller's.
     cause = error.__cause__ if isinstance(error, ConfigError | FileError) else None
     if isinstance(cause, EngineError) and not isinstance(cause, ModelNotFound):
+        return EXIT_FAILED
+    if isinstance(error, ModelUnreachable) or isinstance(cause, ModelUnreachable):
         return EXIT_FAILED
     if isinstance(cause, OSError) and cause.errno in _FULL_OR_BROKEN:
         return EXIT_FAILED

