@@ -62,7 +62,7 @@ def check(path: options.ConfigPath = None, as_json: options.Json = False) -> Non
 
     unknown: list[str] = []
     loaded = read_config(path, variables=False, unknown_keys=unknown)
-    found = {name: of_target(loaded, name) for name in sorted(loaded.targets)}
+    found = {name: of_target(loaded, name, apart=loaded.targets) for name in sorted(loaded.targets)}
     problems = {name: " ".join(said) for name, said in found.items() if said}
     wrong_targets = len(problems)
     misspelt, strange = of_variables(loaded)

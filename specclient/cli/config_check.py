@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from pydantic import SecretStr
 
 from specclient.config import FIELDS, Config, Target, resolve_target
+from specclient.config.files import UnknownTarget
 from specclient.config.variables import sentence, unread
 from specclient.core.destination import Destination
 from specclient.errors import ConfigError
@@ -17,8 +18,13 @@ from specclient_providers import UnknownProvider, resolve
 from specclient_providers.signs import UNNAMED
 
 
-def of_target(config: Config, name: str, *, keys: bool = True) -> tuple[str, ...]:
-    """Everything that would stop a call to the target. Without `keys` no key is looked for."""
+def of_target(
+    config: Config, name: str, *, keys: bool = True, apart: Collection[str] = ()
+) -> tuple[str, ...]:
+    """Everything that would stop a call to the target. Without `keys` no key is looked for.
+
+    What is wrong with its fallbacks is told too, but for those in `apart`, which are checked by themselves.
+    """
     found: list[str] = []
     target = _resolved(config, name, found)
     if target is None:
@@ -33,8 +39,12 @@ def of_target(config: Config, name: str, *, keys: bool = True) -> tuple[str, ...
         else:
             break
     for other in target.fallback:
+        if other in apart:
+            continue
         try:
             resolve_target(other, config=config)
+        except UnknownTarget:
+            found.append(str(UnknownTarget(config, other, target.origins["fallback"])))
         except ConfigError as error:
             found.append(str(error))
     return tuple(dict.fromkeys(found))

@@ -196,11 +196,18 @@ def unknown(kind: str, name: str, known: Any, prefix: str = "", origin: str = ""
     return f"there is no {kind} {prefix}{name}; known are {', '.join(known) or 'none'}{given}."
 
 
-def unknown_target(config: Config, name: str, origin: str) -> ConfigError:
-    """The error for a target that is not in the configuration."""
-    if config.path is None:
-        return ConfigError(f"No configuration file was found, so there is no target {name} ({origin}).")
-    return ConfigError(f"{config.path}: {unknown('target', name, config.targets, origin=origin)}")
+class UnknownTarget(ConfigError):
+    """No target has the name that `origin` gave."""
+
+    def __init__(self, config: Config, name: str, origin: str) -> None:
+        if config.path is None:
+            said = f"No configuration file was found, so there is no target {name} ({origin})."
+        else:
+            # The embedded engine needs no entry.
+            known = dict.fromkeys((*config.targets, "local"))
+            place = origin.removeprefix(f"{config.path}: ")
+            said = f"{config.path}: {unknown('target', name, known, origin=place)}"
+        super().__init__(said)
 
 
 def _warn_if_tracked(path: Path) -> None:

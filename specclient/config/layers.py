@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
-from specclient.config.files import Config, load_config, unknown, unknown_target
+from specclient.config.files import Config, UnknownTarget, load_config, unknown
 from specclient.config.target import FIELDS, OFF, ON, Target, TargetFields
 from specclient.config.variables import variable_of
 from specclient.errors import ConfigError
@@ -63,7 +63,7 @@ def resolve_target(
             layers.append({"provider": ("local", "default")})
         elif "provider" not in variables and "base_url" not in variables:
             origin = "argument target" if target else "default target"
-            raise unknown_target(config, name, origin)
+            raise UnknownTarget(config, name, origin)
     layers.append(_openai_environment(env, layers, named=name is not None))
     return _build(name, _merge(layers))
 

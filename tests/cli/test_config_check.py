@@ -36,7 +36,7 @@ def test_all_faults_are_told_in_one_run(cli: Any, tmp_path: Path) -> None:
     said = (
         "default: ", "no target prd; did you mean prod (default target)?",
         "No provider is called 'opnai'. Did you mean openai?", "base_url 'example.com/v1'",
-        "no target sparr; did you mean spare (argument target)?", "no target other",
+        "no target sparr; did you mean spare (targets.prod.fallback)?", "no target other",
         "targets.prod.on_unsupported: input should be", "targets.prod.max_retries: input should be",
         "did you mean 'prediction'", "No API key",
         "tracing.phases", "tracing.telemetry", "serve.port", "serve.max_requests",
@@ -47,6 +47,18 @@ def test_all_faults_are_told_in_one_run(cli: Any, tmp_path: Path) -> None:
     assert "on_unsupported: on_unsupported" not in outcome.out
     problems = json.loads(cli("config", "check", "--json").out)["problems"]
     assert sorted(problems) == ["default", "prod", "serve", "spare", "tracing"]
+
+
+def test_a_fallback_is_told_at_its_place_and_another_targets_fault_once(cli: Any, tmp_path: Path) -> None:
+    file = tmp_path / "specclient.toml"
+    head = '[targets.prod]\nprovider = "ollama"\nmodel = "m"\n'
+    file.write_text(f'{head}fallback = ["nope"]\n')
+    out = cli("config", "check").out
+    assert "there is no target nope; known are prod, local (targets.prod.fallback).\n" in out
+    file.write_text(f'{head}fallback = ["local"]\n[targets.local]\nprovider = "local"\ndtype = "float3"\n')
+    outcome = cli("config", "check")
+    assert (outcome.code, outcome.out.count("dtype")) == (2, 1)
+    assert "prod: ok\n" in outcome.out
 
 
 def test_unknown_keys_are_told_at_once_and_hide_nothing(cli: Any, tmp_path: Path) -> None:
