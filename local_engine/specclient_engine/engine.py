@@ -197,7 +197,8 @@ def _check_ranges(sampling: SamplingParams) -> None:
         value = getattr(sampling, name)
         _check_number(name, value, whole=name == "top_k")
         if not low <= value <= high:
-            raise UnsupportedRequest(f"{name} is {value}; it must lie between {low} and {high}")
+            wanted = f"be {low} or more" if high == float("inf") else f"lie between {low} and {high}"
+            raise UnsupportedRequest(f"{name} is {value}; it must {wanted}")
     if sampling.repetition_penalty <= 0.0:
         raise UnsupportedRequest(f"repetition_penalty is {sampling.repetition_penalty}; it must be above 0")
     for bias in sampling.logit_bias.values():

@@ -34,6 +34,17 @@ _WITHOUT_MEANING_HERE = frozenset(
 )
 """Read elsewhere, or about a hosted service only: their absence changes no output."""
 
+_RANGES: dict[str, tuple[float, float]] = {
+    "temperature": (0, 2),
+    "top_p": (0, 1),
+    "presence_penalty": (-2, 2),
+    "frequency_penalty": (-2, 2),
+}
+"""What OpenAI documents. The engine itself would take more, but a client should not learn to rely on it."""
+_BIASES = (-100, 100)
+_MOST_LOGPROBS = {"top_logprobs": 20, "logprobs": 5}
+"""Documented too: of chats and of text completions."""
+
 _SAMPLING = ("temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty", "seed")
 _USED = frozenset(
     [
@@ -128,6 +139,10 @@ def _refuse(body: Mapping[str, Any]) -> None:
             raise _bad(said, key)
         if body.get(key) not in (None, 1):
             raise _bad(f"The embedded engine makes one answer a request; send it {body[key]} times.", key)
+    for key, (low, high) in _RANGES.items():
+        value = body.get(key)
+        if value is not None and not _within(value, low, high):
+            raise _bad(f"{key} is a number from {low} to {high}, not {value!r}.", key)
     form = body.get("response_format")
     if form is not None and not (isinstance(form, Mapping) and form.get("type") == "text"):
         raise _bad(
@@ -213,21 +228,31 @@ def _stop(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _within(value: Any, low: float, high: float) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and low <= value <= high
+
+
 def _bias(value: Any) -> dict[int, float]:
     try:
-        return {int(token): float(bias) for token, bias in value.items()}
-    except (AttributeError, TypeError, ValueError):
+        biases = {int(token): float(bias) for token, bias in value.items()}
+    except (AttributeError, TypeError, ValueError, OverflowError):
         raise _bad("logit_bias is an object of token ids and numbers.", "logit_bias") from None
+    low, high = _BIASES
+    if (beyond := next((bias for bias in biases.values() if not low <= bias <= high), None)) is not None:
+        raise _bad(f"logit_bias holds numbers from {low} to {high}, not {beyond!r}.", "logit_bias")
+    return biases
 
 
 def _logprobs(body: Mapping[str, Any], *, chat: bool) -> int | None:
     asked = body.get("logprobs")
-    if asked is None or asked is False:
-        return None
     name = "top_logprobs" if chat else "logprobs"
-    wanted = body.get(name) or 0
-    if not isinstance(wanted, int) or (not chat and wanted is True):
-        raise _bad(f"{name} is a whole number of at least 0.", name)
+    if asked is None or asked is False:
+        if chat and body.get(name):
+            raise _bad("top_logprobs goes with logprobs: true, which is not set.", name)
+        return None
+    wanted, most = body.get(name) or 0, _MOST_LOGPROBS[name]
+    if not isinstance(wanted, int) or wanted is True or not 0 <= wanted <= most:
+        raise _bad(f"{name} is a whole number from 0 to {most}, not {wanted!r}.", name)
     return wanted
 
 

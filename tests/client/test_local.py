@@ -134,6 +134,69 @@ def test_what_it_cannot_do_is_refused_by_name(door: SyncDoor, arguments: dict[st
 
 
 @pytest.mark.parametrize(
+    ("param", "value", "least", "most"),
+    [
+        ("temperature", 9, 0, 2),
+        ("temperature", -1, 0, 2),
+        ("temperature", 2.0001, 0, 2),
+        ("temperature", float("nan"), 0, 2),
+        ("temperature", "0.5", 0, 2),
+        ("temperature", True, 0, 2),
+        ("top_p", 1.1, 0, 1),
+        ("top_p", -0.1, 0, 1),
+        ("presence_penalty", 2.5, -2, 2),
+        ("frequency_penalty", -3, -2, 2),
+        ("logit_bias", {"5": 101}, -100, 100),
+        ("logit_bias", {"5": float("nan")}, -100, 100),
+        ("top_logprobs", 21, 0, 20),
+        ("top_logprobs", -1, 0, 20),
+    ],
+)
+def test_what_lies_beyond_the_documented_range_is_refused_with_it(
+    door: SyncDoor, param: str, value: Any, least: int, most: int
+) -> None:
+    engine = make(door, FakeEngine("x"))
+    with pytest.raises(
+        specclient.BadRequestError, match=rf"^{param} .* from {least} to {most}, not "
+    ) as caught:
+        door.create(logprobs=True, **{param: value})
+    assert (caught.value.param, caught.value.status_code) == (param, 400)
+    assert engine.requests == []
+
+
+@pytest.mark.parametrize(
+    "at_the_ends",
+    [
+        {"temperature": 0, "top_p": 0, "presence_penalty": -2, "frequency_penalty": 2},
+        {"temperature": 2, "top_p": 1, "presence_penalty": 2, "frequency_penalty": -2},
+        {"logit_bias": {"1": -100, "2": 100}, "logprobs": True, "top_logprobs": 20, "max_tokens": 1, "n": 1},
+        {"logprobs": False, "top_logprobs": 0},
+    ],
+)
+def test_the_ends_of_the_documented_ranges_are_within(door: SyncDoor, at_the_ends: dict[str, Any]) -> None:
+    engine = make(door, FakeEngine("x"))
+    door.create(**at_the_ends)
+    assert len(engine.requests) == 1
+
+
+@pytest.mark.parametrize("wanted", [6, -1, True])
+def test_text_completions_have_a_range_of_their_own(door: SyncDoor, wanted: Any) -> None:
+    engine = make(door, FakeEngine("x"))
+    door.run(door.client.completions.create(prompt="a", logprobs=5))
+    with pytest.raises(specclient.BadRequestError, match=r"^logprobs .* from 0 to 5, not ") as caught:
+        door.run(door.client.completions.create(prompt="a", logprobs=wanted))
+    assert caught.value.param == "logprobs"
+    assert len(engine.requests) == 1
+
+
+def test_likeliest_tokens_without_logprobs_are_not_dropped_silently(door: SyncDoor) -> None:
+    make(door, FakeEngine("x"))
+    with pytest.raises(specclient.BadRequestError, match="goes with logprobs") as caught:
+        door.create(top_logprobs=3)
+    assert caught.value.param == "top_logprobs"
+
+
+@pytest.mark.parametrize(
     ("fault", "kind", "code"),
     [
         (

@@ -270,6 +270,15 @@ def test_the_embedded_engine_is_served_without_any_configuration(local: Running)
     assert refused.status_code == 400
 
 
+@pytest.mark.parametrize("temperature", [9, -1])
+def test_the_embedded_engine_refuses_what_lies_beyond_the_documented_range(
+    local: Running, temperature: int
+) -> None:
+    refused = local.post(max_tokens=10, temperature=temperature)
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "temperature")
+    assert f"from 0 to 2, not {temperature}" in refused.json()["error"]["message"]
+
+
 def test_a_client_that_leaves_stops_the_engine(
     start: Callable[..., Running], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
