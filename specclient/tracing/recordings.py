@@ -55,6 +55,7 @@ def pictures(text: str) -> list[Picture]:
 
     Raises NotARecording where there is none.
     """
+    _refuse_console_spans(text)
     found: list[Picture] = []
     spans: list[RecordedSpan] = []
     for document in _documents(text):
@@ -64,6 +65,19 @@ def pictures(text: str) -> list[Picture]:
     if not found:
         raise NotARecording("it holds neither a report nor OTLP spans")
     return found
+
+
+def _refuse_console_spans(text: str) -> None:
+    """Name the output of OpenTelemetry's ConsoleSpanExporter: objects of many lines, one after another."""
+    try:
+        first, _ = json.JSONDecoder().raw_decode(text.lstrip())
+    except ValueError:
+        return
+    if isinstance(first, Mapping) and {"context", "parent_id", "start_time"} <= first.keys():
+        raise NotARecording(
+            "it is the output of OpenTelemetry's ConsoleSpanExporter, which is not OTLP JSON; record with "
+            "specclient.tracing.export.JsonlSpanExporter instead, or keep what an OTLP exporter sends as JSON"
+        )
 
 
 def _documents(text: str) -> Iterator[Any]:

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
 from rich.console import Console
 from test_waterfall import REPORT
 from tracing_helpers import Clock
@@ -81,6 +81,17 @@ def recorded(tmp_path: Path, clock: Clock) -> Path:
 )
 def test_a_report_is_found_where_it_stands(text: str) -> None:
     assert pictures(text) == [of_report(REPORT)]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_spans_as_the_console_exporter_prints_them_are_told_by_name(count: int) -> None:
+    out = io.StringIO()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(ConsoleSpanExporter(out=out)))
+    for _ in range(count):
+        provider.get_tracer("t").start_span("call").end()
+    with pytest.raises(NotARecording, match=r"ConsoleSpanExporter, which is not OTLP JSON; .*Jsonl"):
+        pictures(out.getvalue())
 
 
 @pytest.mark.parametrize(
