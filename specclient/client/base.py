@@ -13,7 +13,7 @@ from specclient.client.elsewhere import check_arguments, missing
 from specclient.client.logs import from_environment
 from specclient.client.params import NotGiven, given_fields
 from specclient.config import Config, Target, load_config, resolve_target
-from specclient.config.files import unknown
+from specclient.config.files import UnknownTarget, unknown
 from specclient.config.target import TargetFields, Timeout
 from specclient.core.destination import CallOptions, Destination
 from specclient.core.late import LateTransport
@@ -257,7 +257,10 @@ def _chain(first: Target, config: Config) -> list[Target]:
             if name in names:
                 continue
             names.add(name)
-            chain.append(resolve_target(name, config=config))
+            try:
+                chain.append(resolve_target(name, config=config))
+            except UnknownTarget:
+                raise UnknownTarget(config, name, target.origins.get("fallback", "fallback")) from None
     if first.on_unsupported == "local" and all(target.provider != "local" for target in chain):
         chain.append(resolve_target(provider="local", config=config))
     return chain

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from specclient import Client
+from specclient.config import load_config
+from specclient.errors import ConfigError
 
 SEVEN = """
 default = "prd"
@@ -54,7 +59,10 @@ def test_a_fallback_is_told_at_its_place_and_another_targets_fault_once(cli: Any
     head = '[targets.prod]\nprovider = "ollama"\nmodel = "m"\n'
     file.write_text(f'{head}fallback = ["nope"]\n')
     out = cli("config", "check").out
-    assert "there is no target nope; known are prod, local (targets.prod.fallback).\n" in out
+    told = "there is no target nope; known are prod, local (targets.prod.fallback)."
+    assert f"{told}\n" in out
+    with pytest.raises(ConfigError, match=re.escape(told)):
+        Client(config=load_config(file))
     file.write_text(f'{head}fallback = ["local"]\n[targets.local]\nprovider = "local"\ndtype = "float3"\n')
     outcome = cli("config", "check")
     assert (outcome.code, outcome.out.count("dtype")) == (2, 1)
