@@ -55,9 +55,9 @@ def choose(dtype: Dtype, library: ctypes.CDLL | None) -> Choice:
 
 def _candidates(dtype: Dtype, compiled: bool) -> list[Choice]:
     kinds: tuple[Kind, ...] = ("bfloat16", "float32") if dtype == "auto" else (dtype,)
-    native = [Choice(kind, compiled) for kind in kinds]
+    first = [Choice(kind, compiled) for kind in kinds]
     tiles = compiled and "amx_bf16" in instructions() and "bfloat16" in kinds
-    return [*native, Choice("bfloat16", False)] if tiles else native
+    return [*first, Choice("bfloat16", False)] if tiles else first
 
 
 def _product(choice: Choice, library: ctypes.CDLL | None, weight: torch.Tensor) -> Callable[[], object]:
