@@ -40,7 +40,7 @@ def test_only_what_is_the_librarys_own_file_to_the_byte_is_let_go() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="mappings are read from Linux")
-def test_torch_computes_the_same_with_far_less_of_itself_in_memory() -> None:
+def test_torch_is_let_go_of_and_computes_the_same_when_it_is_mapped_again() -> None:
     code = """
 import torch
 from specclient_engine.runner.memory import return_library_pages
@@ -54,10 +54,10 @@ def answer():
     return torch.nn.functional.silu(x @ x).softmax(-1).argsort().tolist()
 
 before, first = held(), answer()
-for _ in range(2):
-    return_library_pages()
-assert answer() == first
+return_library_pages()
+# Read before torch is used again: how much one fault brings back is the system's choice.
 print(before, held())
+assert answer() == first
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     before, after = map(int, done.stdout.split())
