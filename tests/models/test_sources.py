@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
+import subprocess
+import sys
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +21,7 @@ from specclient_engine.models.cache import require_space
 from specclient_engine.models.known import KNOWN_MODELS, KnownModel, known_model
 from specclient_engine.models.sources import fetch
 
+ROOT = Path(__file__).resolve().parents[2]
 PARTS = (b"first half of " * 1000, b"second half" * 1000)
 CONTENT = b"".join(PARTS)
 
@@ -173,3 +177,28 @@ def test_names_are_unique_and_aliases_resolve() -> None:
     assert len(names) == len(set(names))
     assert known_model("Coder05") is KNOWN_MODELS[0]
     assert cached(KNOWN_MODELS[0]) is None
+
+
+@pytest.mark.parametrize(
+    ("switch", "told"),
+    [("HF_HUB_OFFLINE", "switched off by HF_HUB_OFFLINE"), ("HF_ENDPOINT", "did not answer")],
+)
+def test_a_fresh_process_asks_the_hub_without_another_librarys_imports(
+    switch: str, told: str, tmp_path: Path
+) -> None:
+    code = (
+        "from pathlib import Path\n"
+        "from specclient_engine.models.known import known_model\n"
+        "from specclient_engine.models.sources import _from_hub\n"
+        f"print(_from_hub(known_model('qwen2.5-coder-0.5b'), Path({str(tmp_path / 'part')!r}), None))\n"
+    )
+    value = {"HF_HUB_OFFLINE": "1", "HF_ENDPOINT": "http://127.0.0.1:9"}[switch]
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env=os.environ | {switch: value},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert told in done.stdout

@@ -87,8 +87,9 @@ def _from_hub(model: KnownModel, part: Path, progress: ProgressCallback | None) 
     if importlib.util.find_spec("huggingface_hub") is None:
         return "huggingface_hub is not installed"
     import huggingface_hub as hub
+    from huggingface_hub.constants import HF_HUB_OFFLINE
 
-    if hub.constants.HF_HUB_OFFLINE:
+    if HF_HUB_OFFLINE:
         return "switched off by HF_HUB_OFFLINE"
     url = hub.hf_hub_url(model.hub_repo, model.file, revision=model.hub_revision)
     try:
