@@ -7,6 +7,7 @@ import gzip
 import importlib.util
 import ipaddress
 import os
+import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,11 @@ _REAL_CACHE = os.environ.get("SPECCLIENT_CACHE")
 
 # The hub's client reads this once, when it is first imported, which any test may be the one to do.
 os.environ["HF_HUB_OFFLINE"] = "1"
+
+# Started by a shell in the background, the suite would ignore interrupts, and so would what it interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 _SCRUBBED_SUFFIXES = ("_API_KEY", "_PROXY", "_proxy", "_BASE_URL", "_API_TOKEN")
 _SCRUBBED_PREFIXES = ("SPECCLIENT_", "OTEL_", "OPENAI_")
 
