@@ -18,7 +18,7 @@ from benchmarks.common import DATA, ROOT, say
 from benchmarks.oracle import load_cases, load_tokenizer, replay
 from benchmarks.replay import CPU
 from specclient_engine.proposers import AcceptanceTable, acceptance, build_proposer
-from specclient_engine.proposers.memory import Memory
+from specclient_engine.proposers.memory import Memories
 from specclient_engine.proposers.rewriting import KINDS, RuleKind
 
 SETS = ("canitedit", "edit_pairs")
@@ -54,7 +54,7 @@ def main(
     acceptance.ENOUGH = float("inf")
     for _ in range(ROUNDS):
         # What the first round wrote is this round's future.
-        table.memory = Memory()
+        table.memories = Memories()
         for name in SETS:
             for case in load_cases(data / f"{name}.jsonl")[::2]:
                 proposer = build_proposer(ids.encode(case.prompt), [case.before], ids, table=table)

@@ -39,6 +39,12 @@ class GenerationRequest:
 
     `predictions` are texts expected to reappear in the output. `stop` strings end the output before
     their first character. `max_tokens` None means up to the end of the context.
+
+    `cache_salt`, a text that is not empty, keeps requests apart in time, as vLLM's parameter of that name
+    (https://docs.vllm.ai/en/latest/design/prefix_caching/, "Cache Isolation for Security"): what an earlier
+    request left behind, keys and values of its prompt and words to draft, is used only where the salt is the
+    same. None is a salt of its own. Who knows a salt can tell by timing what was asked under it, so it
+    should be random and secret. Answers do not depend on it.
     """
 
     prompt_ids: Sequence[int] = field(repr=False)
@@ -48,6 +54,7 @@ class GenerationRequest:
     sampling: SamplingParams = SamplingParams()
     speculation: Literal["auto", "off"] = "auto"
     ignore_eos: bool = False
+    cache_salt: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +88,7 @@ class GenerationStats:
     `forward_passes` counts decoding passes only; `by_source` maps a draft source ("prediction",
     "suffix", "draft_model", …) to (drafted, accepted). `acceptance_histogram[n]` counts the passes that
     verified a draft and accepted n of its tokens. `cached_tokens` of the prompt were in the cache from an
-    earlier request.
+    earlier request with the same `cache_salt`.
     """
 
     prompt_tokens: int

@@ -170,6 +170,8 @@ def _check(request: GenerationRequest, vocab_size: int) -> None:
             raise UnsupportedRequest(f"{kind} is a list of strings, also where there is only one")
     if request.speculation not in ("auto", "off"):
         raise UnsupportedRequest(f"speculation is {request.speculation!r}; it must be 'auto' or 'off'")
+    if request.cache_salt is not None and not (isinstance(request.cache_salt, str) and request.cache_salt):
+        raise UnsupportedRequest("cache_salt is a string that is not empty, or None")
     _check_ranges(sampling)
 
 

@@ -99,7 +99,10 @@ def speculation_tools(
     table = AcceptanceTable()
 
     def proposer_for(request: RequestState) -> Proposer:
-        known = build_proposer(request.prompt, request.request.predictions, tokenizer, table=table)
+        asked = request.request
+        known = build_proposer(
+            request.prompt, asked.predictions, tokenizer, table=table, salt=asked.cache_salt
+        )
         request.account.prediction_tokens = known.known_tokens
         if drafter is None:
             return known

@@ -124,7 +124,8 @@ class Scheduler:
         while self._waiting and len(self._running) < MAX_RUNNING:
             request = self._waiting[0]
             try:
-                request.slot, reused = self._slots.take(request.prompt, request.room)
+                salt = request.request.cache_salt
+                request.slot, reused = self._slots.take(request.prompt, request.room, salt)
             except Exception as error:
                 if isinstance(error, NotEnoughMemory) and self._running:
                     return

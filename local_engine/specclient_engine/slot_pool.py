@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from specclient_engine.errors import NotEnoughMemory
 from specclient_engine.runner.base import ModelRunner, rows_alone, slot_room
@@ -14,11 +14,15 @@ KEPT = 4
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A slot of the runner, its room, and the tokens whose keys and values it holds from the start."""
+    """A slot of the runner, its room, and the tokens whose keys and values it holds from the start.
+
+    `salt` is the `GenerationRequest.cache_salt` of the request that it was taken for.
+    """
 
     index: int
     room: int
-    tokens: Sequence[int] = ()
+    tokens: Sequence[int] = field(default=(), repr=False)
+    salt: str | None = field(default=None, repr=False)
 
 
 class SlotPool:
@@ -27,7 +31,8 @@ class SlotPool:
     The next edit of a file begins with the same words and the same file: what was computed for them is
     still right, and the same to the last bit as if it were computed anew: of a runner whose rows are alone
     any number of tokens is reused, of another only whole chunks of `prefill_chunk`, which come from the same
-    passes. What is kept is given up, oldest first, as soon as the memory is needed.
+    passes. What is kept is given up, oldest first, as soon as the memory is needed. It is reused under the
+    salt it was computed under and no other, so that nobody is told by timing what others have asked.
     """
 
     def __init__(self, runner: ModelRunner, prefill_chunk: int) -> None:
@@ -36,22 +41,24 @@ class SlotPool:
         self._piece = 1 if rows_alone(runner) else prefill_chunk
         self._kept: list[Slot] = []
 
-    def take(self, prompt: Sequence[int], room: int) -> tuple[Slot, int]:
+    def take(self, prompt: Sequence[int], room: int, salt: str | None) -> tuple[Slot, int]:
         """A slot for `room` positions, and how many of the prompt's tokens are in it already.
 
         Raises NotEnoughMemory when there is none even after everything kept was given up.
         """
         best, reused = None, 0
         for slot in self._kept:
+            if slot.salt != salt or slot.room < room:
+                continue
             common = self._common(slot.tokens, prompt)
-            if slot.room >= room and common > reused and self._is_worth(slot, common):
+            if common > reused and self._is_worth(slot, common):
                 best, reused = slot, common
         if best is not None:
             self._kept.remove(best)
             return best, reused
         while True:
             try:
-                return Slot(self._runner.allocate(room), slot_room(self._runner, room)), 0
+                return Slot(self._runner.allocate(room), slot_room(self._runner, room), salt=salt), 0
             except NotEnoughMemory:
                 if not self._kept:
                     raise
@@ -63,7 +70,7 @@ class SlotPool:
         if whole == 0 or not self._runner.can_roll_back:
             self._runner.release(slot.index)
             return
-        self._kept.append(Slot(slot.index, slot.room, tuple(cached[:whole])))
+        self._kept.append(replace(slot, tokens=tuple(cached[:whole])))
         if len(self._kept) > KEPT:
             self._runner.release(self._kept.pop(0).index)
 

@@ -40,7 +40,7 @@ def explain(
     """Print the plan for a request: its body against what was asked, the prediction's way, the reasons.
 
     Without a request a small example is planned. There is no network and no model. A field that OpenAI
-    does not document is told on stderr, with the one that may be meant.
+    does not document, or the embedded engine not know, is told on stderr, with the one that may be meant.
     """
     from specclient.cli.clients import pick_target
     from specclient.dry_run import plan as dry_run
@@ -50,7 +50,7 @@ def explain(
     )
     asked = _request(request, file, instruction)
     plan = dry_run(asked, target=picked, api=api, config=loaded)
-    for said in _strange(asked, api):
+    for said in _strange(asked, api, in_process=plan.facts.in_process):
         note(said)
     if as_json:
         write_json(as_dict(plan))
@@ -58,20 +58,21 @@ def explain(
         _print(plan, asked)
 
 
-def _strange(asked: dict[str, Any], api: str) -> list[str]:
+def _strange(asked: dict[str, Any], api: str, *, in_process: bool) -> list[str]:
     """A sentence for each key that is no parameter: it may be misspelt, or one provider's own."""
     from difflib import get_close_matches
 
     from specclient.client.params import BODIES
+    from specclient.core.local_request import PARAMETERS
 
     if api == "responses":  # its parameters are others
         return []
-    known = BODIES[api]
+    known, fate = BODIES[api], "is no parameter of OpenAI's and would be sent as it stands"
+    if in_process:
+        known, fate = PARAMETERS, "is no parameter of the embedded engine's and would be refused"
     found = {key: get_close_matches(key, known, n=1, cutoff=0.8) for key in asked if key not in known}
     return [
-        f"{key} is no parameter of OpenAI's and would be sent as it stands"
-        + (f"; did you mean {close[0]}?" if close else ".")
-        for key, close in found.items()
+        f"{key} {fate}" + (f"; did you mean {close[0]}?" if close else ".") for key, close in found.items()
     ]
 
 

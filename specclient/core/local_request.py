@@ -59,6 +59,7 @@ _USED = frozenset(
         "tool_choice",
         "response_format",
         "speculation",
+        "cache_salt",
         "ignore_eos",
         "repetition_penalty",
         "echo",
@@ -66,6 +67,9 @@ _USED = frozenset(
         "suffix",
     ]
 ) | set(_SAMPLING)
+
+PARAMETERS = _USED | _WITHOUT_MEANING_HERE
+"""Every parameter that is not refused by its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +121,7 @@ def read_request(plan: Plan, engine: Any) -> LocalRequest:
             sampling=SamplingParams(**sampling),
             speculation=_speculation(body.get("speculation")),
             ignore_eos=bool(body.get("ignore_eos", False)),
+            cache_salt=_salt(body.get("cache_salt")),
         )
     except (TypeError, ValueError) as error:
         raise _bad(f"The embedded engine cannot read the request: {error}.", None) from error
@@ -132,7 +137,7 @@ def read_request(plan: Plan, engine: Any) -> LocalRequest:
 
 def _refuse(body: Mapping[str, Any]) -> None:
     for key, value in body.items():
-        if key not in _USED and key not in _WITHOUT_MEANING_HERE and value is not None:
+        if key not in PARAMETERS and value is not None:
             raise _bad(f"The embedded engine does not know the parameter {key!r}.", key)
     for key in ("n", "best_of"):
         if (said := fault_in_count(key, body.get(key))) is not None:
@@ -262,6 +267,14 @@ def _speculation(value: Any) -> Any:
     if value in (False, "off"):
         return "off"
     raise _bad('speculation is "auto" or "off".', "speculation")
+
+
+def _salt(value: Any) -> str | None:
+    """vLLM's parameter of that name, with the values that vLLM takes. It is a secret: no error shows it."""
+    if value is None or (isinstance(value, str) and value):
+        return value
+    what = "an empty one" if isinstance(value, str) else type(value).__name__
+    raise _bad(f"cache_salt is a string that is not empty, not {what}.", "cache_salt")
 
 
 def _bad(message: str, param: str | None) -> BadRequestError:

@@ -164,6 +164,18 @@ def test_explain_refuses_what_is_no_request_and_tells_strange_keys(cli: Any, tmp
     assert explain({"prompt": "x", "best_of": 1}, "--api", "completions").err == ""
 
 
+def test_explain_knows_the_parameters_of_the_embedded_engine(cli: Any, tmp_path: Path) -> None:
+    def explain(**own: Any) -> Any:
+        (tmp_path / "r.json").write_text(json.dumps({"messages": [], **own}))
+        return cli("explain", "r.json", "-p", "local")
+
+    assert explain(cache_salt="a", speculation="off", min_p=0.1, top_k=4).err == ""
+    said = explain(cache_sallt="a").err
+    assert said.startswith("cache_sallt is no parameter of the embedded engine's and would be refused; ")
+    assert "did you mean cache_salt?" in said
+    assert "reasoning_effort is no parameter of the embedded" in explain(reasoning_effort="high").err
+
+
 @pytest.mark.parametrize(("api", "known"), [("chat", "messages"), ("completions", "prompt")])
 def test_explain_knows_every_parameter_that_create_takes(
     cli: Any, tmp_path: Path, api: str, known: str

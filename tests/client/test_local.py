@@ -82,10 +82,17 @@ def test_parameters_reach_the_engine(door: SyncDoor) -> None:
         max_completion_tokens=9,
         logit_bias={"5": -100},
         tools=[{"type": "function"}],
-        extra_body={"top_k": 4, "min_p": 0.1, "repetition_penalty": 1.1, "speculation": "off"},
+        extra_body={
+            "top_k": 4,
+            "min_p": 0.1,
+            "repetition_penalty": 1.1,
+            "speculation": "off",
+            "cache_salt": "s",
+        },
     )
     request = engine.requests[0]
     assert (request.max_tokens, request.stop, request.speculation) == (9, ("END",), "off")
+    assert request.cache_salt == "s"
     sampling = request.sampling
     assert (sampling.temperature, sampling.top_p, sampling.top_k, sampling.seed) == (0.5, 0.9, 4, 7)
     assert (sampling.presence_penalty, sampling.frequency_penalty) == (0.1, 0.2)
@@ -100,6 +107,7 @@ def test_defaults_are_greedy_and_unlimited(door: SyncDoor) -> None:
     assert engine.requests[0].sampling.temperature == 0
     assert engine.requests[0].max_tokens is None
     assert engine.requests[0].speculation == "auto"
+    assert engine.requests[0].cache_salt is None
 
 
 @pytest.mark.parametrize(
@@ -161,6 +169,20 @@ def test_what_lies_beyond_the_documented_range_is_refused_with_it(
     ) as caught:
         door.create(logprobs=True, **{param: value})
     assert (caught.value.param, caught.value.status_code) == (param, 400)
+    assert engine.requests == []
+
+
+@pytest.mark.parametrize(
+    ("salt", "what"),
+    [("", "an empty one"), (7, "int"), (False, "bool"), (["sesame"], "list"), ({"sesame": 1}, "dict")],
+)
+def test_what_is_no_salt_is_refused_and_not_shown(door: SyncDoor, salt: Any, what: str) -> None:
+    engine = make(door, FakeEngine("x"))
+    for create in (door.create, lambda **more: door.run(door.client.completions.create(prompt="a", **more))):
+        with pytest.raises(specclient.BadRequestError) as caught:
+            create(extra_body={"cache_salt": salt})
+        assert str(caught.value).startswith(f"cache_salt is a string that is not empty, not {what}.")
+        assert (caught.value.param, caught.value.status_code) == ("cache_salt", 400)
     assert engine.requests == []
 
 

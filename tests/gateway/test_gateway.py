@@ -279,6 +279,28 @@ def test_the_embedded_engine_refuses_what_lies_beyond_the_documented_range(
     assert f"from 0 to 2, not {temperature}" in refused.json()["error"]["message"]
 
 
+def test_a_prompt_is_found_in_the_cache_under_its_own_salt_only(local: Running) -> None:
+    def ask(**own: Any) -> tuple[str, int]:
+        answer = local.post(max_tokens=8, messages=[{"role": "user", "content": KNOWN * 9}], **own).json()
+        cached = answer["usage"]["prompt_tokens_details"]["cached_tokens"]
+        return answer["choices"][0]["message"]["content"], cached
+
+    answers = [ask(**own) for own in ({}, {"cache_salt": "a"}, {"cache_salt": "b"}, {"cache_salt": "a"}, {})]
+    assert [cached > 0 for _, cached in answers] == [False, False, False, True, True]
+    assert len({text for text, _ in answers}) == 1
+
+
+@pytest.mark.parametrize(("salt", "what"), [("", "an empty one"), (["sesame"], "list")])
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_embedded_engine_refuses_what_is_no_salt(
+    local: Running, salt: Any, what: str, stream: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    refused = local.post(max_tokens=10, cache_salt=salt, stream=stream)
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "cache_salt")
+    assert f"cache_salt is a string that is not empty, not {what}." in refused.json()["error"]["message"]
+    assert "sesame" not in refused.text + caplog.text
+
+
 def test_a_client_that_leaves_stops_the_engine(
     start: Callable[..., Running], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

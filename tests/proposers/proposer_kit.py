@@ -89,10 +89,11 @@ def run(
     *,
     table: AcceptanceTable | None = None,
     tokenizer: PieceTokenizer | None = None,
+    salt: str | None = None,
 ) -> Outcome:
     """Replay one edit with the file as the prediction and the reference CPU curve."""
     ids = tokenizer or PieceTokenizer()
-    proposer = build_proposer(ids.encode("Edit this file.\n"), [before], ids, table=table)
+    proposer = build_proposer(ids.encode("Edit this file.\n"), [before], ids, table=table, salt=salt)
     return replay(proposer, ids.encode(after), CPU)
 
 

@@ -24,7 +24,7 @@ from specclient_engine.proposers.contexts import (
     note,
     settled,
 )
-from specclient_engine.proposers.memory import Memory
+from specclient_engine.proposers.memory import Memories, Memory
 from specclient_engine.proposers.vocabulary import BLANK, BREAK, FACTOR, OPEN, SPACED, WORD, Vocabulary
 
 
@@ -129,6 +129,50 @@ def test_the_second_request_of_a_kind_needs_fewer_passes() -> None:
     first = run(source(20), new, table=table, tokenizer=tokenizer).passes
     assert run(source(22), new, table=table, tokenizer=tokenizer).passes < 0.8 * first
     assert run(source(22), new, tokenizer=tokenizer).passes > 0.9 * first
+
+
+def test_another_salt_knows_nothing_of_what_was_written() -> None:
+    table, tokenizer, new = AcceptanceTable(), PieceTokenizer(), source(21)
+    first = run(source(20), new, table=table, tokenizer=tokenizer, salt="a").passes
+    for other in ("b", None):
+        assert run(source(22), new, table=table, tokenizer=tokenizer, salt=other).passes > 0.9 * first
+    assert run(source(22), new, table=table, tokenizer=tokenizer, salt="a").passes < 0.8 * first
+
+
+def test_each_salt_has_one_memory_also_while_it_is_empty() -> None:
+    memories = Memories()
+    kept = {salt: memories.of(salt) for salt in (None, "a", "b")}
+    assert len({id(memory) for memory in kept.values()}) == 3
+    assert all(memories.of(salt) is memory for salt, memory in kept.items())
+
+
+def test_the_memories_of_other_salts_take_no_more_room_than_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "MOST", 100)
+    memories = Memories()
+
+    def write(salt: str | None, count: int) -> Memory:
+        known = memories.of(salt)
+        for token in range(count):
+            learn(known, line(token, token, token, token), 1)
+        return known
+
+    oldest, full = write("oldest", 10), write(None, 90)
+    assert memories.of("newest").size == 0
+    assert memories.of(None) is full
+    assert memories.of("oldest") is oldest
+    write("newest", 90)
+    assert memories.of("another").size == 0
+    assert memories.of("newest").size == 90
+    assert memories.of(None) is not full
+
+
+def test_salts_that_never_come_again_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "SALTS", 3)
+    memories = Memories()
+    first, *_, fourth, fifth = [memories.of(str(number)) for number in range(5)]
+    assert memories.of("4") is fifth
+    assert memories.of("3") is fourth
+    assert memories.of("0") is not first
 
 
 def test_what_was_written_is_not_written_down() -> None:

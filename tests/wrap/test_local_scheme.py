@@ -81,6 +81,23 @@ def test_what_the_engine_cannot_do_is_the_sdks_bad_request(client: Any) -> None:
         client.embeddings.create(model="tiny", input="x")
 
 
+def test_a_prompt_is_found_in_the_cache_under_its_own_salt_only(client: Any) -> None:
+    import openai
+
+    messages = [{"role": "user", "content": "a prompt of its own, longer than the pieces that are reused"}]
+
+    def ask(**own: Any) -> tuple[str, int]:
+        answer = client.chat.completions.create(model="tiny", messages=messages, max_tokens=8, extra_body=own)
+        return text_of(answer), answer.usage.prompt_tokens_details.cached_tokens
+
+    salts: list[dict[str, Any]] = [{"cache_salt": "a"}, {"cache_salt": "b"}, {"cache_salt": None}, {}]
+    answers = [ask(**own) for own in (*salts, *salts)]
+    assert [cached > 0 for _, cached in answers] == [False, False, False, True, True, True, True, True]
+    assert len({text for text, _ in answers}) == 1
+    with pytest.raises(openai.BadRequestError, match="cache_salt is a string that is not empty"):
+        ask(cache_salt="")
+
+
 def test_leaving_early_stops_the_engine(client: Any, engine: Any) -> None:
     stream = client.chat.completions.create(model="tiny", messages=MESSAGES, stream=True, max_tokens=200)
     with stream:

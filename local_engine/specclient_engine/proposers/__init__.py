@@ -19,13 +19,17 @@ def build_proposer(
     tokenizer: Tokenizer,
     *,
     table: AcceptanceTable | None = None,
+    salt: str | None = None,
 ) -> CompositeProposer:
     """The proposer of one request: its predictions, then repetition of prompt and output.
 
-    `table` carries learnt acceptance from request to request; None starts from the priors. After a
-    prediction the end of the answer is expected, as the end token that the prompt itself last used.
+    `table` carries learnt acceptance from request to request; None starts from the priors. Of what earlier
+    requests wrote, only that of those with the same `salt` is drafted (`GenerationRequest.cache_salt`). After
+    a prediction the end of the answer is expected, as the end token that the prompt itself last used.
     """
     vocabulary = Vocabulary(tokenizer)
     end = next((token for token in reversed(prompt_ids) if token in tokenizer.eos_ids), None)
     followers = [TextFollower(text, tokenizer, vocabulary, end) for text in predictions if text]
-    return CompositeProposer(prompt_ids, followers, AcceptanceTable() if table is None else table, vocabulary)
+    if table is None:
+        table = AcceptanceTable()
+    return CompositeProposer(prompt_ids, followers, table, table.memories.of(salt), vocabulary)

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from specclient_engine.proposers.blend import Blend
-from specclient_engine.proposers.memory import Memory
+from specclient_engine.proposers.memory import Memories
 from specclient_engine.proposers.priors import shipped
 
 Key = tuple[str | int, ...]
@@ -38,17 +38,19 @@ class AcceptanceTable:
     """Rates by key; share one between requests to carry over what was learnt. Not thread-safe.
 
     `priors` maps keys of any length to rates that hold until something is observed; `blend` is learnt
-    beside the rates. None stands for what comes with the package. `memory` holds what was written in the
-    requests that share the table, and stays out of `to_dict`.
+    beside the rates. None stands for what comes with the package. `memories` hold what was written in the
+    requests that share the table, apart by their cache salts, and stay out of `to_dict`. Rates and blend are
+    learnt from all requests whatever their salt: keys name kinds of guesses and lengths, never a token, so
+    they tell how well guessing went and nothing of the text.
     """
 
-    __slots__ = ("_counts", "_priors", "blend", "memory")
+    __slots__ = ("_counts", "_priors", "blend", "memories")
 
     def __init__(self, priors: Mapping[Key, float] | None = None, blend: Blend | None = None) -> None:
         self._priors = _shipped_rates() if priors is None else dict(priors)
         self._counts: dict[Key, list[float]] = {}
         self.blend = Blend(shipped()[1]) if blend is None else blend
-        self.memory = Memory()
+        self.memories = Memories()
 
     def rate(self, key: Key) -> float:
         """Estimated probability that a guess of this kind is right."""

@@ -10,6 +10,7 @@ from specclient_engine.proposers.automaton import SuffixAutomaton
 from specclient_engine.proposers.contexts import Line, LineContexts
 from specclient_engine.proposers.drafting import LONG, STEADY, Ballot, Drafting
 from specclient_engine.proposers.follower import TextFollower
+from specclient_engine.proposers.memory import Memory
 from specclient_engine.proposers.passage import Passage
 from specclient_engine.proposers.vocabulary import BREAK, OPEN, Vocabulary
 
@@ -31,10 +32,15 @@ class CompositeProposer:
         prompt: Sequence[int],
         followers: Sequence[TextFollower],
         table: AcceptanceTable,
+        memory: Memory,
         vocabulary: Vocabulary,
     ) -> None:
-        """`followers` follow the predicted texts, best first; `table` may be shared with other requests."""
+        """`followers` follow the predicted texts, best first.
+
+        `table` may be shared with other requests, `memory` with those that may be drafted from this one.
+        """
         self._table = table
+        self._memory = memory
         self._followers = list(followers)
         self._vocabulary = vocabulary
         self._history = SuffixAutomaton()
@@ -67,13 +73,14 @@ class CompositeProposer:
         if not copied:
             keys = self._line.keys()
             self._contexts.learn(keys, token)
-            self._table.memory.learn(self._line, keys, token)
+            self._memory.learn(self._line, keys, token)
         self._line.push(token, self._vocabulary.flags(token), self._vocabulary.stretches(token))
 
     def propose(self, limit: int) -> Draft:
         """At most `limit` tokens, as far as their joint probability is worth considering."""
         drafting = Drafting(
             self._table,
+            self._memory,
             self._contexts,
             self._vocabulary,
             self._history.walker(),

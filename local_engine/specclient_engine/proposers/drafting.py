@@ -21,6 +21,7 @@ from specclient_engine.proposers.contexts import (
 )
 from specclient_engine.proposers.follower import Pointer
 from specclient_engine.proposers.known_text import BREAKS, COPYING, INSIDE
+from specclient_engine.proposers.memory import Memory
 from specclient_engine.proposers.passage import Passage
 from specclient_engine.proposers.vocabulary import BREAK, END, Vocabulary
 
@@ -51,13 +52,14 @@ class Drafting:
     """A draft in the making: a hypothetical continuation of the output, and who still follows it."""
 
     __slots__ = (
-        "_contexts", "_flags", "_line", "_passage", "_stretches", "_table", "_walker", "ballots",
-        "confidence", "pointers", "sources", "survival", "tokens",
+        "_contexts", "_flags", "_line", "_memory", "_passage", "_stretches", "_table", "_walker",
+        "ballots", "confidence", "pointers", "sources", "survival", "tokens",
     )  # fmt: skip
 
     def __init__(
         self,
         table: AcceptanceTable,
+        memory: Memory,
         contexts: LineContexts,
         vocabulary: Vocabulary,
         walker: Walker,
@@ -65,6 +67,7 @@ class Drafting:
         passage: Passage,
     ) -> None:
         self._table = table
+        self._memory = memory
         self._contexts = contexts
         self._flags = vocabulary.flags
         self._stretches = vocabulary.stretches
@@ -170,7 +173,7 @@ class Drafting:
                     votes.append((latest(entry), (kind, rank)))
                     if rival != NOTHING:
                         votes.append((rival, (second, rank)))
-            votes += self._table.memory.votes(self._line, keys, seen)
+            votes += self._memory.votes(self._line, keys, seen)
         if not votes:
             return False
         judged = self._judge(votes)
