@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,13 +26,18 @@ def compare_edit(
 ) -> None:
     """Run the edit in every arm and print the diff, the table and the waterfall; as JSON every edit."""
 
+    on_engine = client.target.provider == "local"
+
     def run(**more: Any) -> FileEdit:
+        if on_engine:
+            # Under a salt of its own a run computes its prompt, and drafts from nothing that another wrote.
+            more["extra_body"] = {**more.get("extra_body", {}), "cache_salt": secrets.token_urlsafe()}
         return run_edit(client, file, instruction, expected=expected, **settings, **more)
 
-    # What the first call warms up, and the prompt that it leaves in the cache, are the others' gain.
+    # What the first call warms up is the others' gain.
     predicted = run()
     arms = {"no prediction": run(predict=False)}
-    if client.target.provider == "local":
+    if on_engine:
         # Without a prediction the engine drafts from the prompt, where the file stands as well.
         off = {"speculation": "off"}
         arms = {"plain decoding": run(predict=False, run="plain decoding", extra_body=off), **arms}

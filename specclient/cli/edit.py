@@ -69,7 +69,10 @@ def edit(
         settings["temperature"] = None
     # What is wrong with the file is said before a model is fetched.
     expected = len(EditRun.start(file, wanted, write=write, **settings).image.text)
-    with open_client(target, provider, model, base_url=base_url, config=config) as client:
+    # What is compared is one target: a fallback's answer would say nothing of it, and might not even document
+    # what is asked of the engine.
+    alone: dict[str, Any] = {"fallback": ()} if compare else {}
+    with open_client(target, provider, model, base_url=base_url, config=config, **alone) as client:
         if compare:
             from specclient.cli.compare import compare_edit
 

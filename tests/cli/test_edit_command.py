@@ -7,12 +7,16 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from specclient.core import engines
+from specclient_engine.errors import EngineClosed
+from tests.client.fake_engine import FakeEngine
 from tests.server import ScriptedServer, chunk, error, finish, role, sse, usage_chunk
 
 OLD = "def foo():\r\n    return 1  \r\n\r\nfoo()\r\n"
@@ -101,6 +105,7 @@ def test_compare_runs_both_and_shows_them_side_by_side(edit: Any, server: Script
     outcome = edit("--compare", times=2)
     assert outcome.code == 0, outcome.err
     assert ["prediction" in request.json for request in server.requests] == [True, False]
+    assert not any("cache_salt" in request.json for request in server.requests)
     assert "no prediction" in outcome.out
     assert "plain decoding" not in outcome.out  # no request can ask a hosted endpoint for it
     assert "not reported" in outcome.out  # a hosted endpoint tells no forward passes, and none are made up
@@ -122,8 +127,10 @@ def test_compare_on_the_engine_tells_plain_decoding_from_no_prediction(
     with Client(provider="openai", model="gpt-4o", base_url=server.url, api_key=KEY) as client:
         engine = SimpleNamespace(chat=client.chat, target=SimpleNamespace(provider="local"))
         compare_edit(engine, path, "rename foo to bar", expected=40, as_json=as_json)
-    asked = [("prediction" in body, body.get("speculation")) for body in (r.json for r in server.requests)]
+    bodies = [request.json for request in server.requests]
+    asked = [("prediction" in body, body.get("speculation")) for body in bodies]
     assert asked == [(True, None), (False, None), (False, "off")]
+    assert len({body["cache_salt"] for body in bodies}) == 3
     out = capsys.readouterr().out
     if as_json:
         value = json.loads(out)
@@ -135,6 +142,80 @@ def test_compare_on_the_engine_tells_plain_decoding_from_no_prediction(
     arms = ["plain decoding", "no prediction", "with prediction", "over plain", "over none"]
     assert [cell.strip() for cell in heads.strip("┃").split("┃")] == ["", *arms]
     assert [cell.strip() for cell in tokens_of.strip("│").split("│")][1:4] == ["14", "13", "12"]
+
+
+def test_compare_tells_where_an_endpoint_had_the_prompt_in_its_cache(
+    edit: Any, server: ScriptedServer
+) -> None:
+    for cached in (0, 20):
+        usage = usage_chunk(
+            prompt_tokens=30, completion_tokens=12, prompt_tokens_details={"cached_tokens": cached}
+        )
+        server.play(sse(role(), chunk(ANSWER), finish(), usage))
+    assert "after it the prompt was in the cache" in edit("--compare", times=0).out
+    assert "in the cache" not in edit("--compare", times=2).out
+
+
+class EditingEngine(FakeEngine):
+    """Answers every edit with the new file, whatever is asked, or fails."""
+
+    max_context = 4096
+
+    def __init__(self, **how: Any) -> None:
+        super().__init__(ANSWER, **how)
+        self.tokenizer.encode = lambda text: list(text.encode())  # type: ignore[attr-defined]
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
+@pytest.fixture
+def on_engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[EditingEngine], None]]:
+    """Makes the command line load this engine."""
+    from specclient_engine import Engine
+
+    def use(engine: EditingEngine) -> None:
+        monkeypatch.setattr(Engine, "load", lambda *_, **__: engine)
+
+    yield use
+    engines.close_all()
+
+
+def test_compare_gives_every_run_on_the_engine_a_salt_and_none_the_loading(
+    cli: Any, path: Path, on_engine: Any
+) -> None:
+    on_engine(engine := EditingEngine())
+    for as_json in ((), ("--json",)):
+        outcome = cli("edit", path, "-i", "rename foo to bar", "-p", "local", "--compare", *as_json)
+        assert outcome.code == 0, outcome.err
+        assert "in the cache" not in outcome.out
+    salts = [request.cache_salt for request in engine.requests]
+    assert len(set(salts)) == 6
+    assert all(salt and len(salt) >= 43 and salt not in outcome.out + outcome.err for salt in salts)
+    arms = [(bool(request.predictions), request.speculation) for request in engine.requests]
+    assert arms == 2 * [(True, "auto"), (False, "auto"), (False, "off")]
+    value = json.loads(outcome.out)
+    assert [value[arm]["specclient"]["timing"]["client"]["load"] for arm in ("with", "without", "plain")] == [
+        None, None, None,
+    ]  # fmt: skip
+
+
+def test_compare_asks_no_fallback(
+    cli: Any, path: Path, server: ScriptedServer, on_engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_engine(EditingEngine(fail=EngineClosed("closed")))
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    (path.parent / "specclient.toml").write_text(
+        '[targets.mine]\nprovider = "local"\nfallback = ["hosted"]\n'
+        f'[targets.hosted]\nprovider = "openai"\nmodel = "gpt-4o"\nbase_url = "{server.url}"\n'
+    )
+    outcome = cli("edit", path, "-i", "rename foo to bar", "-t", "mine", "--compare")
+    assert outcome.code == 1
+    assert "The embedded engine failed: closed" in outcome.err
+    assert server.requests == []
+    server.play(sse(role(), chunk(ANSWER), finish()))
+    assert cli("edit", path, "-i", "rename foo to bar", "-t", "mine").code == 0
+    assert len(server.requests) == 1
 
 
 def test_compare_writes_nothing_and_says_so(edit: Any, server: ScriptedServer) -> None:
