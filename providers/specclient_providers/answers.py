@@ -31,14 +31,16 @@ from specclient_providers.sanity import (
     impossible,
 )
 
-NAMES = (*TOKEN_NAMES, *TIME_NAMES, "acceptance_rate", "mean_acceptance_length")
-
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 _SERVER_TIMING = re.compile(r"(?:^|,)\s*gfet4t7\s*;[^,]*?\bdur=([0-9.]+)")
 """The front end's entry of Google's header; other entries are of proxies on the way."""
 
-_NO_COUNTS: dict[str, int | None] = dict.fromkeys(TOKEN_NAMES)
-_NO_TIMES: dict[str, Measure | None] = dict.fromkeys(TIME_NAMES)
+# Where each figure goes: an answer has few of them, and a field that is not filled costs nothing.
+_USAGE = {f"{name}_tokens": name for name in ("prompt", "completion", "total", "cached", "reasoning")}
+_COUNTS = frozenset(TOKEN_NAMES) - _USAGE.keys()
+_TIMES = {name: name for name in TIME_NAMES} | {"ttft": "time_to_first_token", "total": "server_total"}
+_SHARES = ("acceptance_rate", "mean_acceptance_length")
+NAMES = (*TOKEN_NAMES, *TIME_NAMES, *_SHARES)
 _rank = itemgetter(0)
 
 
@@ -164,40 +166,28 @@ class AnswerReader:
     def _reading(
         self, found: Mapping[str, tuple[float, Source, str]], notes: Mapping[tuple[str, str], str]
     ) -> Reading:
-        count, time = _NO_COUNTS.copy(), _NO_TIMES.copy()
+        usage = Usage()
+        reading = Reading(usage)
         for name, (value, source, where) in found.items():
-            if name in count:
-                count[name] = int(value)
-            elif name in time:
-                time[name] = Measure(value, source, where)
-        rate = found["acceptance_rate"][0] if "acceptance_rate" in found else None
-        length = found["mean_acceptance_length"][0] if "mean_acceptance_length" in found else None
+            if (field := _USAGE.get(name)) is not None:
+                setattr(usage, field, int(value))
+            elif name in _COUNTS:
+                setattr(reading, name, int(value))
+            elif (field := _TIMES.get(name)) is not None:
+                setattr(reading, field, Measure(value, source, where))
+            elif name in _SHARES:
+                setattr(reading, name, value)
         counted = found.get("accepted", found.get("accepted_draft", found.get("acceptance_rate")))
-        return Reading(
-            usage=Usage(
-                count["prompt_tokens"],
-                count["completion_tokens"],
-                count["total_tokens"],
-                count["cached_tokens"],
-                count["reasoning_tokens"],
-            ),
-            accepted=count["accepted"],
-            rejected=count["rejected"],
-            drafted=count["drafted"],
-            accepted_draft=count["accepted_draft"],
-            acceptance_rate=_rate(count) if rate is None else rate,
-            mean_acceptance_length=length,
-            forward_passes=count["forward_passes"],
-            queue=time["queue"],
-            prefill=time["prefill"],
-            decode=time["decode"],
-            time_to_first_token=time["ttft"],
-            server_total=time["total"],
-            ttft_includes_queue=None if time["ttft"] is None else _starts_at_arrival(self._facts),
-            counts_source=None if counted is None else _counts_source(counted[2]),
-            extra_billed=_extra_billed(self._facts, count["rejected"]),
-            notes=tuple((code, text) for (code, _), text in notes.items()) if notes else (),
-        )
+        if counted is not None:
+            reading.counts_source = _counts_source(counted[2])
+            if reading.acceptance_rate is None:
+                reading.acceptance_rate = _rate(reading)
+        if reading.time_to_first_token is not None:
+            reading.ttft_includes_queue = _starts_at_arrival(self._facts)
+        reading.extra_billed = _extra_billed(self._facts, reading.rejected)
+        if notes:
+            reading.notes = tuple((code, text) for (code, _), text in notes.items())
+        return reading
 
 
 def _starts_at_arrival(facts: EndpointFacts) -> bool | None:
@@ -205,12 +195,12 @@ def _starts_at_arrival(facts: EndpointFacts) -> bool | None:
     return None if facts.answer.ttft_includes_queue is None else True
 
 
-def _rate(count: Mapping[str, int | None]) -> float | None:
+def _rate(reading: Reading) -> float | None:
     """Accepted over tried: of the prediction where both are known, else of the server's own drafts."""
-    accepted, rejected = count["accepted"], count["rejected"]
+    accepted, rejected = reading.accepted, reading.rejected
     if accepted is not None and rejected is not None:
         return accepted / (accepted + rejected) if accepted + rejected else None
-    hits, tried = count["accepted_draft"], count["drafted"]
+    hits, tried = reading.accepted_draft, reading.drafted
     return hits / tried if hits is not None and tried else None
 
 

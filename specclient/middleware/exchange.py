@@ -82,9 +82,10 @@ def _answer(call: WrappedCall, request: Any, family: Family, perform: Perform, *
                         content = call.plain(content)
                     except AskAgain:
                         continue
-                    made = with_body(response, told, content, family, raw=raw, is_async=is_async)
                     if raw and call.is_read_whole:
-                        _mark_as_read(made, content, call.timeline)
+                        made = _mark_as_read(response, content, call.timeline)
+                    else:
+                        made = with_body(response, told, content, family, raw=raw, is_async=is_async)
                     made.extensions[KEY] = call.report
                     return made
 
@@ -161,12 +162,16 @@ def with_body(
     )
 
 
-def _mark_as_read(response: Any, content: bytes, timeline: Timeline) -> None:
-    """What reading the body would do to the response: the SDK is going to read all of it, and it is here."""
+def _mark_as_read(response: Any, content: bytes, timeline: Timeline) -> Any:
+    """What reading the body would do to the response: the SDK is going to read all of it, and it is here.
+
+    Its headers stay the server's own, the length among them: nobody reads the stream by them any more.
+    """
     response._content = content
     response._num_bytes_downloaded = len(content)
     response.is_stream_consumed = response.is_closed = True
     response.elapsed = timedelta(seconds=timeline.seconds_of_attempt())
+    return response
 
 
 def refusal(request: Any, family: Family, status: int, sentence: str, *, is_async: bool) -> Any:
