@@ -174,8 +174,12 @@ class CostModel(Protocol):
 class Tokenizer(Protocol):
     """What the engine needs of a tokenizer."""
 
-    vocab_size: int
     eos_ids: frozenset[int]
+
+    @property
+    def vocab_size(self) -> int:
+        """One more than the highest id."""
+        ...
 
     def encode(self, text: str) -> list[int]:
         """Ids of `text` as a continuation: no BOS, no special tokens parsed from it."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from tokenizers import AddedToken
 from tokenizers import Tokenizer as RawTokenizer
 
 from specclient_engine.errors import ModelCorrupt, ModelNotFound, UnsupportedRequest
@@ -26,9 +25,7 @@ class FolderTokenizer:
     def __init__(self, folder: Path) -> None:
         path = folder / "tokenizer.json"
         try:
-            source = path.read_text(encoding="utf-8")
-            spec = json.loads(source)
-            self._raw = RawTokenizer.from_str(source)
+            self._raw = RawTokenizer.from_str(path.read_text(encoding="utf-8"))
         except FileNotFoundError as error:
             raise ModelNotFound(
                 f"{folder} has no tokenizer.json; save the model with its fast tokenizer"
@@ -37,17 +34,23 @@ class FolderTokenizer:
             raise ModelCorrupt(f"{path} cannot be read as a tokenizer ({error}); fetch it again") from error
         self._raw.no_truncation()
         self._raw.no_padding()
-        continuation = as_continuation(spec)
-        self._middle = self._raw if continuation == spec else _sharing(self._raw, continuation)
+        parts = _parts(self._raw)
+        continuation = as_continuation(parts)
+        self._middle = self._raw if continuation == parts else _sharing(self._raw, continuation)
         self._lock = Lock()
-        self._byte_level = "ByteLevel" in set(_types(spec.get("decoder")))
-        self._metaspace = bool({"Metaspace", "ByteFallback"} & set(_types(spec.get("decoder"))))
-        added = {token["id"]: token for token in spec.get("added_tokens", ())}
-        self._special = frozenset(number for number, token in added.items() if token.get("special"))
-        self._literal: dict[int, str] = {number: token["content"] for number, token in added.items()}
+        decoders = set(_types(parts["decoder"]))
+        self._byte_level = "ByteLevel" in decoders
+        self._metaspace = bool({"Metaspace", "ByteFallback"} & decoders)
+        added = self._raw.get_added_tokens_decoder()
+        self._special = frozenset(number for number, token in added.items() if token.special)
+        self._literal: dict[int, str] = {number: token.content for number, token in added.items()}
         self._bytes: dict[int, bytes] = {}
-        self.vocab_size: int = 1 + max(self._raw.get_vocab(with_added_tokens=True).values(), default=-1)
         self.eos_ids = frozenset(self._end_ids(folder))
+
+    @cached_property
+    def vocab_size(self) -> int:
+        """One more than the highest id; worked out when it is asked for, as 150,000 tokens take a while."""
+        return 1 + max(self._raw.get_vocab(with_added_tokens=True).values(), default=-1)
 
     def encode(self, text: str) -> list[int]:
         """Ids of `text` as a continuation."""
@@ -143,21 +146,28 @@ def as_continuation(spec: dict[str, Any]) -> dict[str, Any]:
     return spec
 
 
-def _sharing(raw: RawTokenizer, spec: dict[str, Any]) -> RawTokenizer:
-    """The tokenizer that `spec` describes over the vocabulary of `raw`: a second one takes 40 MB of 150,000
+def _parts(raw: RawTokenizer) -> dict[str, Any]:
+    """The description of everything around the vocabulary.
+
+    Asked of the library, which has read it: with the vocabulary the file is slow to read a second time.
+    """
+    names = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
+    parts = {name: getattr(raw, name) for name in names}
+    return {name: None if part is None else json.loads(part.__getstate__()) for name, part in parts.items()}
+
+
+def _sharing(raw: RawTokenizer, parts: dict[str, Any]) -> RawTokenizer:
+    """The tokenizer that `parts` describe over the vocabulary of `raw`: a second one takes 40 MB of 150,000
     tokens."""
     nothing = {"type": "BPE", "vocab": {}, "merges": []}
-    made = RawTokenizer.from_str(json.dumps({**spec, "model": nothing, "added_tokens": []}))
+    made = RawTokenizer.from_str(json.dumps({**parts, "model": nothing, "added_tokens": []}))
     made.model = raw.model
-    added = sorted(spec.get("added_tokens", ()), key=lambda token: token["id"])
-    options = ("single_word", "lstrip", "rstrip", "normalized", "special")
-    made.add_tokens(
-        [AddedToken(token["content"], **{name: token[name] for name in options}) for token in added]
-    )
-    if all(made.token_to_id(token["content"]) == token["id"] for token in added):
+    added = sorted(raw.get_added_tokens_decoder().items())
+    made.add_tokens([token for _, token in added])
+    if all(made.token_to_id(token.content) == number for number, token in added):
         return made
     # Ids that are not those which the library gives to added tokens in their order.
-    return RawTokenizer.from_str(json.dumps(spec))
+    return RawTokenizer.from_str(json.dumps({**json.loads(raw.to_str()), **parts}))
 
 
 def without_opening_space(spec: Any) -> Any:

@@ -210,8 +210,8 @@ def test_weights_that_are_not_the_configurations_are_refused(tmp_path: Path) -> 
     path = tmp_path / "out" / "config.json"
     config = json.loads(path.read_text())
     for change, words in (
-        ({"num_key_value_heads": 3}, r"model\.layers\.0\.qkv are of shape \(160, 96\)"),
-        ({"intermediate_size": 64}, r"gate_up are of shape \(384, 96\).*wants \(128, 96\)"),
+        ({"num_key_value_heads": 3}, r"model\.layers\.0\.key are of shape \(32, 96\).*wants \(48, 96\)"),
+        ({"intermediate_size": 64}, r"gate are of shape \(192, 96\).*wants \(64, 96\)"),
         ({"vocab_size": 999}, r"model\.embed_tokens\.weight are of shape \(306, 96\)"),
     ):
         path.write_text(json.dumps(config | change))

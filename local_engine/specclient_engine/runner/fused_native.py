@@ -22,6 +22,7 @@ from .native_kernels import (
     Model,
     Pass,
     Span,
+    Weights,
     Workspace,
     pack,
     round_up,
@@ -66,11 +67,11 @@ class NativeRunner(PiecewiseFusedRunner):
         super().__init__(shape, kind, max_context, getattr(torch, kv_kind), torch.device("cpu"), width)
         layers = (Layer * shape.layers)()
         with WeightFiles(folder) as files, torch.inference_mode():
-            head = self._matrix(files.head(shape), None)
+            head = self._matrix(Weights(files.head(shape)))
             self._model = Model(
                 layers=layers,
                 final_norm=self._floats(files.final_norm),
-                embedding=head if shape.tied else self._matrix(files.embedding, None),
+                embedding=head if shape.tied else self._matrix(Weights(files.embedding)),
                 head=head,
                 n_layers=shape.layers,
                 hidden=shape.hidden,
@@ -107,16 +108,17 @@ class NativeRunner(PiecewiseFusedRunner):
         to.input_norm, to.post_norm = self._floats(layer.input_norm), self._floats(layer.post_norm)
         if layer.q_norm is not None and layer.k_norm is not None:
             to.q_norm, to.k_norm = self._floats(layer.q_norm), self._floats(layer.k_norm)
-        to.qkv = self._matrix(layer.qkv, layer.qkv_bias)
-        to.output = self._matrix(layer.output, layer.output_bias)
-        bias = layer.gate_up_bias
-        to.gate_up = self._matrix(_interleave(layer.gate_up), None if bias is None else _interleave(bias))
-        to.down = self._matrix(layer.down, layer.down_bias)
+        to.qkv = self._matrix(Weights(layer.query, layer.key, layer.value), layer.qkv_bias)
+        to.output = self._matrix(Weights(layer.output), layer.output_bias)
+        gate_up, bias = Weights(layer.gate, layer.up), layer.gate_up_bias
+        gate_up.rows = _interleave(gate_up.rows)
+        to.gate_up = self._matrix(gate_up, None if bias is None else _interleave(bias))
+        to.down = self._matrix(Weights(layer.down), layer.down_bias)
 
-    def _matrix(self, weight: torch.Tensor, bias: torch.Tensor | None) -> Matrix:
-        outputs = round_up(len(weight), STRIP)
-        made = Matrix(outputs=len(weight), inputs=round_up(weight.shape[1], PANEL))
-        strips, scale = pack(self._library, weight, self.kind, self._pages)
+    def _matrix(self, weights: Weights, bias: torch.Tensor | None = None) -> Matrix:
+        outputs = round_up(len(weights.rows), STRIP)
+        made = Matrix(outputs=len(weights.rows), inputs=round_up(weights.width, PANEL))
+        strips, scale = pack(self._library, weights, self.kind, self._pages)
         made.strips = self._keep(strips)
         if scale is not None:
             made.scale = self._keep(scale)

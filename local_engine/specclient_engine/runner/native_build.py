@@ -61,6 +61,8 @@ def _compiled(compiler: str, flags: list[str]) -> Path:
     sources = [path.read_bytes() for path in sorted(SOURCES.iterdir())]
     digest = hashlib.sha256(b"\0".join([*sources, " ".join(flags).encode(), version]))
     library = cache_root() / "native" / f"fused-{digest.hexdigest()[:20]}.so"
+    if library.exists():  # it has its name only once it is whole
+        return library
     with locked(library):
         if not library.exists():
             with tempfile.TemporaryDirectory(dir=library.parent) as scratch:

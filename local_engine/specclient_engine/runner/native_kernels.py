@@ -101,9 +101,25 @@ class Workspace(Structure):
     ]
 
 
+class Weights:
+    """A matrix as the addresses of its rows: what lies apart is packed as one without being copied together.
+
+    `parts` are `[outputs, inputs]` each, below one another. `rows` may be put in another order before it is
+    packed; an address of 0 is a row of zeros.
+    """
+
+    def __init__(self, *parts: torch.Tensor) -> None:
+        bf16 = all(part.dtype == torch.bfloat16 for part in parts)
+        self._parts = [(part if bf16 else part.float()).contiguous() for part in parts]
+        self.dtype = self._parts[0].dtype
+        self.width = self._parts[0].shape[1]
+        step = self.width * self.dtype.itemsize
+        self.rows = torch.cat([part.data_ptr() + step * torch.arange(len(part)) for part in self._parts])
+
+
 def multiply(library: ctypes.CDLL, weight: torch.Tensor, kind: Kind, rows: int) -> Callable[[], None]:
     """One product of `rows` rows with `weight`, ready to be run and timed; sizes are whole strips."""
-    strips, scale = pack(library, weight, kind, HugePages())
+    strips, scale = pack(library, Weights(weight), kind, HugePages())
     outputs, inputs = weight.shape
     x, operand, scales, offsets = (torch.zeros(rows, inputs) for _ in range(4))
     out, stages = torch.zeros(rows, outputs), torch.zeros(PANEL)
@@ -130,21 +146,21 @@ def multiply(library: ctypes.CDLL, weight: torch.Tensor, kind: Kind, rows: int) 
 
 
 def pack(
-    library: ctypes.CDLL, weight: torch.Tensor, kind: Kind, pages: HugePages
+    library: ctypes.CDLL, weights: Weights, kind: Kind, pages: HugePages
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """The matrix `[outputs, inputs]` as strips of 32 outputs by steps of 4 bytes; int8 with its scales.
+    """The matrix as strips of 32 outputs by steps of 4 bytes; int8 with its scales.
 
     int8 is symmetric with one scale an output.
     """
-    weight = (weight if weight.dtype == torch.bfloat16 else weight.float()).contiguous()
-    outputs, inputs = round_up(weight.shape[0], STRIP), round_up(weight.shape[1], PANEL)
+    outputs, inputs = round_up(len(weights.rows), STRIP), round_up(weights.width, PANEL)
     strips = pages.take(outputs * inputs * BYTES[kind])
     scale = torch.empty(outputs) if kind == "int8" else None
     library.pack(
-        c_void_p(weight.data_ptr()),
-        weight.dtype == torch.bfloat16,
+        c_void_p(weights.rows.data_ptr()),
+        weights.dtype == torch.bfloat16,
         KINDS[kind],
-        *weight.shape,
+        len(weights.rows),
+        weights.width,
         inputs,
         c_void_p(strips.data_ptr()),
         None if scale is None else c_void_p(scale.data_ptr()),

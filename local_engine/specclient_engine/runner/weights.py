@@ -79,20 +79,33 @@ class ModelShape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerWeights:
-    """One block in the order it is computed; query, key and value are one matrix, gate and up another."""
+    """One block in the order it is computed; query, key and value are one product, gate and up another."""
 
     input_norm: torch.Tensor
-    qkv: torch.Tensor
+    query: torch.Tensor
+    key: torch.Tensor
+    value: torch.Tensor
     qkv_bias: torch.Tensor | None
     q_norm: torch.Tensor | None
     k_norm: torch.Tensor | None
     output: torch.Tensor
     output_bias: torch.Tensor | None
     post_norm: torch.Tensor
-    gate_up: torch.Tensor
+    gate: torch.Tensor
+    up: torch.Tensor
     gate_up_bias: torch.Tensor | None
     down: torch.Tensor
     down_bias: torch.Tensor | None
+
+    @property
+    def qkv(self) -> torch.Tensor:
+        """Query, key and value below one another, copied."""
+        return torch.cat([self.query, self.key, self.value])
+
+    @property
+    def gate_up(self) -> torch.Tensor:
+        """Gate and up below one another, copied."""
+        return torch.cat([self.gate, self.up])
 
 
 def read_shape(folder: Path) -> ModelShape | str:
@@ -201,14 +214,17 @@ class WeightFiles:
         optional: Callable[[str], torch.Tensor | None] = lambda name: self.joined([name])  # noqa: E731
         return LayerWeights(
             input_norm=self.get(prefix + "input_layernorm.weight"),
-            qkv=torch.cat([self.get(f"{attention}{part}_proj.weight") for part in "qkv"]),
+            query=self.get(attention + "q_proj.weight"),
+            key=self.get(attention + "k_proj.weight"),
+            value=self.get(attention + "v_proj.weight"),
             qkv_bias=self.joined([f"{attention}{part}_proj.bias" for part in "qkv"]),
             q_norm=optional(attention + "q_norm.weight"),
             k_norm=optional(attention + "k_norm.weight"),
             output=self.get(attention + "o_proj.weight"),
             output_bias=optional(attention + "o_proj.bias"),
             post_norm=self.get(prefix + "post_attention_layernorm.weight"),
-            gate_up=torch.cat([self.get(f"{mlp}{part}_proj.weight") for part in ("gate", "up")]),
+            gate=self.get(mlp + "gate_proj.weight"),
+            up=self.get(mlp + "up_proj.weight"),
             gate_up_bias=self.joined([f"{mlp}{part}_proj.bias" for part in ("gate", "up")]),
             down=self.get(mlp + "down_proj.weight"),
             down_bias=optional(mlp + "down_proj.bias"),
@@ -223,14 +239,17 @@ def _check_layer(layer: LayerWeights, shape: ModelShape, prefix: str) -> None:
     hidden, inner, mixed = shape.hidden, shape.intermediate, shape.heads * shape.head_dim
     sizes: dict[str, tuple[int, ...]] = {
         "input_norm": (hidden,),
-        "qkv": (shape.qkv_width, hidden),
+        "query": (mixed, hidden),
+        "key": (shape.kv_heads * shape.head_dim, hidden),
+        "value": (shape.kv_heads * shape.head_dim, hidden),
         "qkv_bias": (shape.qkv_width,),
         "q_norm": (shape.head_dim,),
         "k_norm": (shape.head_dim,),
         "output": (hidden, mixed),
         "output_bias": (hidden,),
         "post_norm": (hidden,),
-        "gate_up": (2 * inner, hidden),
+        "gate": (inner, hidden),
+        "up": (inner, hidden),
         "gate_up_bias": (2 * inner,),
         "down": (hidden, inner),
         "down_bias": (hidden,),

@@ -2,42 +2,50 @@
 #pragma once
 #include "nouns.h"
 
-static void widen_row(const uint8_t *weight, int bf16, int64_t row, int width, float *out) {
-    if (!bf16) {
-        memcpy(out, weight + row * width * 4, (size_t)width * 4);
-        return;
-    }
-    const uint16_t *from = (const uint16_t *)weight + row * width;
-    for (int i = 0; i < width; i++) out[i] = widen1(from[i]);
+#define PIECE 256 /* numbers of a row that are packed at once */
+
+/* `count` numbers of a row from `first` on; what lies beyond its `width`, and a row that is null, is zero. */
+static void widen_piece(const uint8_t *row, int bf16, int width, int first, int count, float *out) {
+    int there = !row || first >= width ? 0 : first + count <= width ? count : width - first;
+    if (!bf16) memcpy(out, row ? row + (int64_t)first * 4 : row, (size_t)there * 4);
+    else
+        for (int i = 0; i < there; i++) out[i] = widen1(((const uint16_t *)row)[first + i]);
+    memset(out + there, 0, (size_t)(count - there) * 4);
 }
 
-/* A row in eight bits, symmetric; returns its scale. For the instruction that multiplies unsigned with signed
- * numbers 128 is added; where weights are widened instead, the middle two of each step change places, so that
- * its first two are the low bytes of the step's two halves. */
-static float narrow_int8(const float *row, int inputs, uint8_t *out) {
+/* The largest magnitude of a row. */
+static float peak_of_row(const uint8_t *row, int bf16, int width) {
+    float piece[PIECE];
     floats peak = splat(0.f);
-    for (int i = 0; i < inputs; i += LANES) peak = V(max_ps)(peak, absolute(V(loadu_ps)(row + i)));
-    float most = peak_lanes(peak);
+    for (int first = 0; first < width; first += PIECE) {
+        widen_piece(row, bf16, width, first, PIECE, piece);
+        for (int i = 0; i < PIECE; i += LANES) peak = V(max_ps)(peak, absolute(V(loadu_ps)(piece + i)));
+    }
+    return peak_lanes(peak);
+}
+
+/* Numbers in eight bits, symmetric. For the instruction that multiplies unsigned with signed numbers 128 is
+ * added; where weights are widened instead, the middle two of each step change places, so that its first two
+ * are the low bytes of the step's two halves. */
+static void narrow_int8(const float *from, int count, float most, uint8_t *out) {
     floats by = splat(most > 0 ? 127.f / most : 0.f);
-    for (int i = 0; i < inputs; i += LANES) {
-        ints q = V(cvtps_epi32)(V(mul_ps)(V(loadu_ps)(row + i), by));
+    for (int i = 0; i < count; i += LANES) {
+        ints q = V(cvtps_epi32)(V(mul_ps)(V(loadu_ps)(from + i), by));
         store_bytes(out + i, DOT_INT8 ? V(add_epi32)(q, V(set1_epi32)(128)) : q);
     }
-    for (int i = 0; !DOT_INT8 && i < inputs; i += 4) {
+    for (int i = 0; !DOT_INT8 && i < count; i += 4) {
         uint8_t second = out[i + 1];
         out[i + 1] = out[i + 2];
         out[i + 2] = second;
     }
-    return most / 127.f;
 }
 
-/* A row as the numbers of its steps; returns its scale. */
-static float narrow_row(int kind, const float *row, int inputs, uint8_t *out) {
-    if (kind == INT8) return narrow_int8(row, inputs, out);
-    if (kind == FLOAT32) memcpy(out, row, (size_t)inputs * 4);
+/* Numbers of a row, whose largest is `most`, as they are in its steps. */
+static void narrow(int kind, const float *from, int count, float most, uint8_t *out) {
+    if (kind == INT8) narrow_int8(from, count, most, out);
+    else if (kind == FLOAT32) memcpy(out, from, (size_t)count * 4);
     else
-        for (int i = 0; i < inputs; i += LANES) store_narrow((uint16_t *)out + i, V(loadu_ps)(row + i));
-    return 1.f;
+        for (int i = 0; i < count; i += LANES) store_narrow((uint16_t *)out + i, V(loadu_ps)(from + i));
 }
 
 /* Where the steps of an output begin; each is SLICE words behind the one before. */
@@ -46,20 +54,29 @@ static int64_t first_step(int64_t output, int steps) {
     return slice * steps * SLICE + output % SLICE;
 }
 
-/* One strip of a matrix `[outputs, width]`; what lies beyond its edges is zero. */
-static void pack_strip(const uint8_t *weight, int bf16, int kind, int outputs, int width, int inputs, int strip,
-                       uint8_t *strips, float *scale) {
-    int steps = inputs * element_bytes(kind) / 4;
-    float row[inputs];
-    int32_t words[inputs];
-    memset(row, 0, sizeof row);
-    for (int64_t output = (int64_t)strip * STRIP; output < (int64_t)(strip + 1) * STRIP; output++) {
-        if (output < outputs) widen_row(weight, bf16, output, width, row);
-        else memset(row, 0, sizeof row);
-        float by = narrow_row(kind, row, inputs, (uint8_t *)words);
-        if (scale) scale[output] = by;
-        int32_t *to = (int32_t *)strips + first_step(output, steps);
-        for (int s = 0; s < steps; s++) to[(int64_t)s * SLICE] = words[s];
+/* One slice of a matrix whose rows begin at the addresses `rows`. A piece of all its rows at a time: line by
+ * line is how memory wants to be written. */
+static void pack_slice(const uint8_t *const *rows, int bf16, int kind, int outputs, int width, int inputs,
+                       int slice, uint8_t *strips, float *scale) {
+    int bytes = element_bytes(kind), steps = inputs * bytes / 4;
+    int32_t *to = (int32_t *)strips + first_step((int64_t)slice * SLICE, steps);
+    const uint8_t *row[SLICE];
+    float piece[PIECE], most[SLICE];
+    int32_t words[SLICE][PIECE];
+    for (int r = 0; r < SLICE; r++) {
+        int output = slice * SLICE + r;
+        row[r] = output < outputs ? rows[output] : 0;
+        most[r] = kind == INT8 ? peak_of_row(row[r], bf16, width) : 0.f;
+        if (scale) scale[output] = kind == INT8 ? most[r] / 127.f : 1.f;
+    }
+    for (int first = 0; first < inputs; first += PIECE) {
+        int count = first + PIECE <= inputs ? PIECE : inputs - first;
+        for (int r = 0; r < SLICE; r++) {
+            widen_piece(row[r], bf16, width, first, count, piece);
+            narrow(kind, piece, count, most[r], (uint8_t *)words[r]);
+        }
+        for (int s = 0; s < count * bytes / 4; s++, to += SLICE)
+            for (int r = 0; r < SLICE; r++) to[r] = words[r][s];
     }
 }
 
