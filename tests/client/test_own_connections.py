@@ -164,7 +164,7 @@ def served(company: Path) -> ssl.SSLContext:
 
 
 @pytest.fixture
-def secured(door: SyncDoor, served: ssl.SSLContext) -> Iterator[SyncDoor]:
+def secured(usual_authorities: None, door: SyncDoor, served: ssl.SSLContext) -> Iterator[SyncDoor]:
     """The door, to a server with the company's certificate."""
     with ScriptedServer(tls=served) as server:
         door.server = server

@@ -151,6 +151,7 @@ def test_a_downgrade_to_http_counts_as_another_host() -> None:
     assert followed.headers == {"content-type": "application/json"}
 
 
+@pytest.mark.usefixtures("usual_authorities")
 def test_certificates_are_checked_unless_told_otherwise(caplog: pytest.LogCaptureFixture) -> None:
     context = Connect().ssl_context()
     assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
@@ -159,6 +160,7 @@ def test_certificates_are_checked_unless_told_otherwise(caplog: pytest.LogCaptur
     assert "not verified" in caplog.text
 
 
+@pytest.mark.usefixtures("usual_authorities")
 def test_a_company_certificate_is_used(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     import certifi
 

@@ -23,7 +23,10 @@ from tests.client.proxy import AUTH, Proxy
 from tests.doors import SyncDoor
 from tests.server import DONE, ScriptedServer, Stall, chunk, completion, data, finish, reply, sse, stream
 
-pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
+pytestmark = [
+    pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate"),
+    pytest.mark.usefixtures("usual_authorities"),
+]
 
 
 @pytest.fixture(scope="module")
