@@ -125,6 +125,19 @@ def clean_environment(
         monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(vocabularies))
 
 
+@pytest.fixture(scope="session")
+def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("kernels")
+
+
+@pytest.fixture
+def compiled_once(clean_environment: None, kernels: Path) -> None:
+    """The native kernels outlive the test in whose cache they are compiled, for processes that need them too."""
+    cache = Path(os.environ["SPECCLIENT_CACHE"])
+    cache.mkdir()
+    (cache / "native").symlink_to(kernels, target_is_directory=True)
+
+
 @pytest.fixture
 def server() -> Iterator[ScriptedServer]:
     with ScriptedServer() as running:

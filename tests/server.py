@@ -109,6 +109,7 @@ class ScriptedServer:
         self._answers: list[Answer] = []
         self._changed = threading.Condition()
         self._closing = threading.Event()
+        self._hears_closing, self._tells_closing = socket.socketpair()
         self._threads: list[threading.Thread] = []
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
         self.port: int = self._listener.getsockname()[1]
@@ -134,11 +135,13 @@ class ScriptedServer:
 
     def close(self) -> None:
         self._closing.set()
+        self._tells_closing.close()  # wakes whoever waits for a client
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         for thread in self._threads:
             thread.join(10)
+        self._hears_closing.close()
 
     def _start(self, run: Callable[..., None], *args: object) -> None:
         thread = threading.Thread(target=run, args=args, daemon=True)
@@ -193,14 +196,13 @@ class ScriptedServer:
             self._changed.notify_all()
 
     def _receive(self, peer: socket.socket) -> bytes:
-        while not self._closing.is_set():
-            readable, _, _ = select.select([peer], [], [], 0.05)
-            if readable:
-                try:
-                    return peer.recv(65536)
-                except ConnectionResetError:
-                    return b""
-        return b""
+        select.select([peer, self._hears_closing], [], [])
+        if self._closing.is_set():
+            return b""
+        try:
+            return peer.recv(65536)
+        except ConnectionResetError:
+            return b""
 
     def _read_request(self, peer: socket.socket, pending: bytes, number: int) -> tuple[Request | None, bytes]:
         while b"\r\n\r\n" not in pending:
@@ -261,9 +263,11 @@ class ScriptedServer:
                 return False
             if event is not None and event.is_set():
                 return False
-            pause = 0.01 if until is None else max(0.0, min(0.01, until - time.monotonic()))
-            readable, _, _ = select.select([peer], [], [], pause)
-            if readable and not self._peek(peer):
+            pause = None if until is None else max(0.0, until - time.monotonic())
+            if event is not None:  # nothing wakes whoever waits for one of these
+                pause = 0.01
+            readable, _, _ = select.select([peer, self._hears_closing], [], [], pause)
+            if peer in readable and not self._peek(peer):
                 self._count_left()
                 return True
         return True

@@ -17,6 +17,11 @@ def few_threads() -> None:
     torch.set_num_threads(1)
 
 
+@pytest.fixture(autouse=True)
+def kernels_are_kept(compiled_once: None) -> None:
+    """Each set of instructions costs a compilation: one for all tests."""
+
+
 @pytest.fixture(scope="session")
 def tiny_runner() -> PlainRunner:
     return PlainRunner(tiny_model())

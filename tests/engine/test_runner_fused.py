@@ -241,7 +241,7 @@ def test_memory_does_not_grow_while_serving(load: Load, tmp_path: Path) -> None:
         return resident_bytes() - before
 
     # What grows does so every time; the process may take memory of its own at any one of them.
-    assert min(growth() for _ in range(4)) < 4 << 20
+    assert any(growth() < 4 << 20 for _ in range(4))
 
 
 def resident_bytes() -> int:
