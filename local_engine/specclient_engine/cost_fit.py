@@ -26,7 +26,7 @@ def fit_curve(
     and a pass half of what one row costs. Without it a difference of two noisy timings, drawn out to the
     end of a long context, would shorten every draft.
     """
-    best = _least(samples)
+    best = least_of(samples)
     if not best:
         raise ValueError("no cost samples were given: measure at least one pass")
     nearest = {rows: min(c for r, c in best if r == rows) for rows, _ in best}
@@ -43,7 +43,8 @@ def fit_curve(
     return CostCurve(measured, costs, per_context, per_row)
 
 
-def _least(samples: Iterable[tuple[int, int, float]]) -> Samples:
+def least_of(samples: Iterable[tuple[int, int, float]]) -> Samples:
+    """The least seconds of each kind of pass."""
     best: dict[tuple[int, int], float] = {}
     for rows, context, seconds in samples:
         key = (rows, context)

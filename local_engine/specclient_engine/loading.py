@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from specclient_engine.runner import Dtype, load_runner
 from specclient_engine.runner.base import ModelRunner
 from specclient_engine.runner.memory import return_freed_memory, return_library_pages
 from specclient_engine.scheduler import SpeculationTools
+from specclient_engine.timings import kept_timings
 from specclient_engine.tokenizer import FolderTokenizer
 
 if TYPE_CHECKING:
@@ -41,6 +43,21 @@ class Parts:
     speculation: SpeculationTools
 
 
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """No search for garbage: what is loaded stays, and to look through all of it as it grows takes a tenth of
+    the time."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+@_no_collection()
 def load_parts(
     model: str | Path,
     *,
@@ -66,7 +83,7 @@ def load_parts(
     runner = load(folder, plain=source is not None and source.is_head)
     progress(Progress("load", folder.name, 1, 1, "steps"))
     progress(Progress("measure", folder.name, 0, 1, "steps"))
-    cost = measure_cost(runner) if runner.can_roll_back else CostCurve([1], [1.0])
+    cost = measure_cost(runner, kept=kept_timings(runner)) if runner.can_roll_back else CostCurve([1], [1.0])
     progress(Progress("measure", folder.name, 1, 1, "steps"))
     drafter = load_drafter(source, runner, tokenizer, cost, load) if source is not None else None
     return_freed_memory()

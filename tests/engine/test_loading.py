@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,13 @@ from specclient_engine import Engine, GenerationRequest, Progress, SamplingParam
 from specclient_engine.drafters.eagle import EagleHead
 from specclient_engine.errors import EngineError, ModelCorrupt, NotEnoughMemory, UnsupportedRequest
 from specclient_engine.measuring import measure_cost
-from specclient_engine.runner import memory
+from specclient_engine.models import cache_root
+from specclient_engine.runner import memory, native_build
+from specclient_engine.runner.fused_loading import load_fused
+from specclient_engine.runner.fused_native import NativeRunner
 from specclient_engine.runner.native_build import native_library
 from specclient_engine.runner.plain import PlainRunner
+from specclient_engine.timings import Sample, kept_timings
 
 GPT = {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 256}
 
@@ -143,3 +148,71 @@ def test_a_broken_file_is_told_with_its_folder(folder: Path, name: str, content:
         Engine.load(folder, dtype="float32")
     assert str(folder) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_what_passes_cost_is_kept_for_the_next_start(tmp_path: Path) -> None:
+    if isinstance(native_library(), str):
+        pytest.skip(str(native_library()))
+    sizes = {"num_key_value_heads": 2, "hidden_size": 64, "head_dim": 16}
+    folder = save_model(tmp_path / "model", "llama", **sizes)
+    found: list[list[Sample]] = []
+    for _ in range(2):
+        with Engine.load(folder, dtype="float32") as engine:
+            kept = kept_timings(engine.runner)
+            assert kept is not None
+            found.append(kept.read())
+        (file,) = (cache_root() / "timings").iterdir()
+    assert {(1, 0), (8, 0), (32, 0)} <= {(rows, context) for rows, context, _ in found[0]}
+    assert file.read_text() == json.dumps(found[1])
+
+
+def test_timings_are_kept_apart_by_all_that_they_depend_on(tmp_path: Path) -> None:
+    library = native_library()
+    if isinstance(library, str):
+        pytest.skip(library)
+    sizes = {"num_key_value_heads": 2, "hidden_size": 64, "head_dim": 16}
+    folder = save_model(tmp_path / "model", "llama", **sizes)
+    wider = save_model(tmp_path / "wider", "llama", **sizes | {"intermediate_size": 96})
+    runners = [
+        load_fused(where, dtype=kind, max_context=context)
+        for where, kind, context in (
+            (folder, "float32", None),
+            (folder, "bfloat16", None),
+            (folder, "float32", 64),
+            (wider, "float32", None),
+        )
+    ]
+    assert all(isinstance(runner, NativeRunner) for runner in runners)
+    assert len({runner.cost_identity for runner in runners}) == len(runners)  # type: ignore[union-attr]
+    assert kept_timings(RecordingRunner(PlainRunner(tiny_model(), max_context=64))) is None  # type: ignore[arg-type]
+
+
+def test_the_search_for_garbage_goes_on_after_a_load_and_after_one_that_failed(folder: Path) -> None:
+    assert gc.isenabled()
+    during: list[bool] = []
+    with Engine.load(folder, dtype="float32", progress=lambda _: during.append(gc.isenabled())):
+        assert gc.isenabled()
+    with pytest.raises(EngineError):
+        Engine.load(folder / "none")
+    assert gc.isenabled()
+    assert set(during) == {False}
+    gc.disable()
+    try:
+        with Engine.load(folder, dtype="float32"):
+            assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_a_compiled_library_is_found_without_waiting_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    if isinstance(native_library(), str):
+        pytest.skip(str(native_library()))
+
+    def refuse(path: Path) -> None:
+        raise AssertionError(f"{path} is there already")
+
+    native_library.cache_clear()
+    native_library()  # compiled into the cache of this test
+    monkeypatch.setattr(native_build, "locked", refuse)
+    native_library.cache_clear()
+    assert not isinstance(native_library(), str)

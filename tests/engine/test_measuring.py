@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from pathlib import Path
 from statistics import mean
 
 import pytest
@@ -16,6 +17,7 @@ from specclient_engine.draft_length import DraftLengthPolicy
 from specclient_engine.measuring import measure_cost
 from specclient_engine.request_state import MAX_DRAFT
 from specclient_engine.runner.base import Chunk
+from specclient_engine.timings import KeptTimings
 
 Noise = Callable[["Machine"], float]
 SMALL = CostCurve([1, 8, 32, 129], [0.0076, 0.0097, 0.024, 0.092], 1e-7, 1.2e-7)
@@ -170,3 +172,72 @@ def test_a_noisy_difference_does_not_make_long_contexts_dear() -> None:
     curve = fit_curve(samples, dearest_context=1024)
     assert curve.seconds(1, 1024) <= 0.04 + 0.02 + 0.04 / 31 + 1e-9
     assert curve.seconds(32, 4096) <= 0.08 + 4 * (0.02 + 32 * 0.04 / 31) + 1e-9
+
+
+def test_what_an_earlier_start_kept_is_confirmed_by_a_few_passes(tmp_path: Path) -> None:
+    for true in (SMALL, MIDDLE):
+        kept = KeptTimings(tmp_path / "timings.json")
+        for _ in range(3):
+            machine = Machine(true, quiet)
+            cost = measure_cost(machine, kept=kept, clock=machine.clock)  # type: ignore[arg-type]
+        assert machine.now < 0.3
+        for rows in (1, 8, 32):
+            assert cost.seconds(rows, 0) == pytest.approx(true.seconds(rows, 0), rel=0.05)
+        assert served(machine, cost, 0.9, 12) > 0.98
+        (tmp_path / "timings.json").unlink()
+
+
+def test_a_machine_that_changed_is_measured_anew(tmp_path: Path) -> None:
+    kept = KeptTimings(tmp_path / "timings.json")
+    before = Machine(SMALL, quiet)
+    measure_cost(before, kept=kept, clock=before.clock)  # type: ignore[arg-type]
+    slow_rows = CostCurve([1, 8, 32, 129], [0.0076, 0.04, 0.15, 0.6], 1e-7, 1.2e-7)
+    machine = Machine(slow_rows, quiet)
+    cost = measure_cost(machine, kept=kept, clock=machine.clock)  # type: ignore[arg-type]
+    assert cost.seconds(32, 0) == pytest.approx(0.15, rel=0.05)
+    again = Machine(slow_rows, quiet)
+    cost = measure_cost(again, kept=kept, clock=again.clock)  # type: ignore[arg-type]
+    assert again.now < machine.now
+    assert cost.seconds(16, 0) == pytest.approx(slow_rows.seconds(16, 0), rel=0.1)
+
+
+def test_a_machine_that_is_slower_all_over_keeps_its_curve_at_the_pace_of_now(tmp_path: Path) -> None:
+    kept = KeptTimings(tmp_path / "timings.json")
+    for slower in (1.0, 3.0, 0.5):
+        machine = Machine(SMALL, lambda machine, slower=slower: slower * quiet(machine))
+        cost = measure_cost(machine, kept=kept, clock=machine.clock)  # type: ignore[arg-type]
+        assert cost.seconds(16, 0) == pytest.approx(slower * SMALL.seconds(16, 0), rel=0.1)
+    assert machine.now < 0.2
+
+
+@pytest.mark.parametrize("noise", [spells, stalls])
+def test_what_a_busy_machine_kept_makes_no_drafts_short(noise: Noise, tmp_path: Path) -> None:
+    shares = []
+    for seed in range(20):
+        kept = KeptTimings(tmp_path / f"{seed}.json")
+        for start in range(4):
+            machine = Machine(MIDDLE, noise, seed + 100 * start)
+            cost = measure_cost(machine, kept=kept, clock=machine.clock)  # type: ignore[arg-type]
+        shares.append(served(machine, cost, 0.9, 30))
+    assert mean(shares) > 0.88
+    assert min(shares) > 0.5
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "[", "7", '[["a", 0, 1.0]]', "[[1, 0, 0.0]]", "[[1, 0]]", "[[1, 0, NaN]]", "[[Infinity, 0, 1]]"],
+)
+def test_kept_timings_that_are_broken_are_measured_anew(content: str, tmp_path: Path) -> None:
+    kept = KeptTimings(tmp_path / "timings.json")
+    (tmp_path / "timings.json").write_text(content)
+    assert kept.read() == []
+    machine = Machine(SMALL, quiet)
+    measure_cost(machine, kept=kept, clock=machine.clock)  # type: ignore[arg-type]
+    assert len(kept.read()) > 8
+
+
+def test_a_cache_that_cannot_be_written_to_keeps_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    kept = KeptTimings(tmp_path / "file" / "timings.json")
+    kept.write([(1, 0, 1.0)])
+    assert kept.read() == []

@@ -12,6 +12,7 @@ import torch
 from ..api import Progress, ProgressCallback
 from .base import Kind
 from .fused import PASS_ROWS, PiecewiseFusedRunner, Rows
+from .native_build import processor_name
 from .native_kernels import (
     GROUP,
     KINDS,
@@ -93,6 +94,16 @@ class NativeRunner(PiecewiseFusedRunner):
         self.threads = torch.get_num_threads()
         self._make_workspace()
         self._measure_room()
+
+    @property
+    def cost_identity(self) -> str:
+        """All that the time of a pass depends on, but for what else the machine is doing."""
+        shape = self.shape
+        sizes = (shape.layers, shape.hidden, shape.intermediate, shape.heads, shape.kv_heads, shape.head_dim)
+        kernels, where = Path(self._library._name).name, processor_name()
+        return repr(
+            (sizes, shape.vocab, shape.tied, self.kind, self.max_context, self.threads, kernels, where)
+        )
 
     def _keep(self, tensor: torch.Tensor) -> int:
         """The address of the tensor's numbers, which live as long as the runner."""

@@ -73,14 +73,24 @@ def _compiled(compiler: str, flags: list[str]) -> Path:
     return library
 
 
-@functools.cache
 def instructions() -> frozenset[str]:
     """What the processor can do, as Linux names it; empty where that is not known."""
     if platform.machine() not in ("x86_64", "AMD64"):
         return frozenset()
+    return frozenset(_processor().get("flags", "").split())
+
+
+def processor_name() -> str:
+    """The processor's name as Linux gives it; empty where that is not known."""
+    return _processor().get("model name", "")
+
+
+@functools.cache
+def _processor() -> dict[str, str]:
+    """What Linux says of the first processor."""
     try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        first, _, _ = Path("/proc/cpuinfo").read_text(encoding="utf-8").partition("\n\n")
     except OSError:
-        return frozenset()
-    flags = next((line for line in lines if line.startswith("flags")), "")
-    return frozenset(flags.split())
+        return {}
+    fields = (line.partition(":") for line in first.splitlines())
+    return {name.strip(): value.strip() for name, _, value in fields}

@@ -1,0 +1,56 @@
+"""Timings of passes that outlive the process: the next start has only to see that they still hold."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import tempfile
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from specclient_engine.models.cache import cache_root
+from specclient_engine.runner.base import ModelRunner
+
+Sample = tuple[int, int, float]
+"""Rows, cached context and seconds of a pass."""
+
+
+class KeptTimings:
+    """A small file of timings, for one model as one runner computes it on one machine."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def read(self) -> list[Sample]:
+        """What was kept; nothing where that is missing or broken."""
+        try:
+            found = json.loads(self._path.read_text(encoding="utf-8"))
+            samples = [(int(rows), int(context), float(seconds)) for rows, context, seconds in found]
+        except (OSError, ValueError, TypeError, OverflowError):
+            return []
+        whole = all(
+            rows > 0 and context >= 0 and 0 < seconds < math.inf for rows, context, seconds in samples
+        )
+        return samples if whole else []
+
+    def write(self, samples: Iterable[Sample]) -> None:
+        """Keeps `samples` in place of what was kept; does nothing where the cache cannot be written to."""
+        with suppress(OSError):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            # Another process may read or write the file meanwhile: it is the old one or the new one.
+            with tempfile.TemporaryDirectory(dir=self._path.parent) as scratch:
+                made = Path(scratch) / self._path.name
+                made.write_text(json.dumps(list(samples)), encoding="utf-8")
+                os.replace(made, self._path)
+
+
+def kept_timings(runner: ModelRunner) -> KeptTimings | None:
+    """Where the timings of `runner` are kept; None for one that does not say what they depend on."""
+    identity = getattr(runner, "cost_identity", None)
+    if identity is None:
+        return None
+    digest = hashlib.sha256(str(identity).encode()).hexdigest()
+    return KeptTimings(cache_root() / "timings" / f"{digest[:20]}.json")
