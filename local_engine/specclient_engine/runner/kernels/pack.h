@@ -2,7 +2,7 @@
 #pragma once
 #include "nouns.h"
 
-#define PIECE 256 /* numbers of a row that are packed at once */
+#define PIECE 128 /* numbers of a row that are packed at once */
 
 /* `count` numbers of a row from `first` on; what lies beyond its `width`, and a row that is null, is zero. */
 static void widen_piece(const uint8_t *row, int bf16, int width, int first, int count, float *out) {
