@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from specclient._version import __version__
 
 if TYPE_CHECKING:
+    from specclient import gateway as gateway
     from specclient.client import DEFAULT_MAX_RETRIES as DEFAULT_MAX_RETRIES
     from specclient.client import DEFAULT_TIMEOUT as DEFAULT_TIMEOUT
     from specclient.client import NOT_GIVEN as NOT_GIVEN
@@ -82,12 +83,16 @@ _ROOMS = {
     "tracing": "TracingOptions",
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
+_MODULES = (*_ROOMS, "gateway")
+"""Rooms whose names are reached with the room's too, as `specclient.gateway.create_app`."""
 
 __all__ = ["__version__", *sorted(_HOME)]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> object:
-    """A public name from its room, at first use: `import specclient` itself loads next to nothing."""
+    """A public name or a room, at first use: `import specclient` itself loads next to nothing."""
+    if name in _MODULES and name not in _HOME:
+        return importlib.import_module(f"specclient.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'specclient' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"specclient.{_HOME[name]}"), name)

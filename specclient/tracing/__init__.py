@@ -46,6 +46,8 @@ __all__ = [*sorted(_HOME)]  # pyright: ignore[reportUnsupportedDunderAll]
 
 def __getattr__(name: str) -> object:
     """A name from its room, at first use: a client's options are read long before its first span."""
+    if name == "export":  # needs the SDK of OpenTelemetry
+        return importlib.import_module("specclient.tracing.export")
     if name not in _HOME:
         raise AttributeError(f"module 'specclient.tracing' has no attribute {name!r}")
     value = getattr(importlib.import_module(_HOME[name]), name)
