@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from concurrent.futures import ThreadPoolExecutor
 from ctypes import c_int32, c_int64, c_void_p
 from pathlib import Path
 from typing import Any
@@ -67,13 +68,24 @@ class NativeRunner(PiecewiseFusedRunner):
         width = round_up(shape.head_dim, PANEL)
         super().__init__(shape, kind, max_context, getattr(torch, kv_kind), torch.device("cpu"), width)
         layers = (Layer * shape.layers)()
-        with WeightFiles(folder) as files, torch.inference_mode():
-            head = self._matrix(Weights(files.head(shape)))
+        # Each layer by one thread: threads that share a matrix wait for one another by spinning, which takes ten
+        # times as long where the machine is busy.
+        packers = ThreadPoolExecutor(torch.get_num_threads(), "specclient-pack")
+        with WeightFiles(folder) as files, packers, torch.inference_mode():
+            packed_head = packers.submit(self._matrix, Weights(files.head(shape)))
+            rows = None if shape.tied else packers.submit(self._matrix, Weights(files.embedding))
+            cos, sin = shape.rope_tables(self.max_context)
+            for index, _ in enumerate(packers.map(self._fill, layers, files.layers(shape))):
+                if progress is not None:
+                    progress(Progress("load", folder.name, index + 1, shape.layers, "tensors"))
+            head = packed_head.result()
             self._model = Model(
                 layers=layers,
                 final_norm=self._floats(files.final_norm),
-                embedding=head if shape.tied else self._matrix(Weights(files.embedding)),
+                embedding=head if rows is None else rows.result(),
                 head=head,
+                cos=self._floats(cos),
+                sin=self._floats(sin),
                 n_layers=shape.layers,
                 hidden=shape.hidden,
                 hidden_stride=round_up(shape.hidden, PANEL),
@@ -85,12 +97,6 @@ class NativeRunner(PiecewiseFusedRunner):
                 kv_kind=KINDS[kv_kind],
                 eps=shape.eps,
             )
-            cos, sin = shape.rope_tables(self.max_context)
-            self._model.cos, self._model.sin = self._floats(cos), self._floats(sin)
-            for index, layer in enumerate(files.layers(shape)):
-                self._fill(layers[index], layer)
-                if progress is not None:
-                    progress(Progress("load", folder.name, index + 1, shape.layers, "tensors"))
         self.threads = torch.get_num_threads()
         self._make_workspace()
         self._measure_room()

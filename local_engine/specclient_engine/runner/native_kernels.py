@@ -148,7 +148,7 @@ def multiply(library: ctypes.CDLL, weight: torch.Tensor, kind: Kind, rows: int) 
 def pack(
     library: ctypes.CDLL, weights: Weights, kind: Kind, pages: HugePages
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """The matrix as strips of 32 outputs by steps of 4 bytes; int8 with its scales.
+    """The matrix as strips of 32 outputs by steps of 4 bytes; int8 with its scales, computed by this thread.
 
     int8 is symmetric with one scale an output.
     """
@@ -164,7 +164,6 @@ def pack(
         inputs,
         c_void_p(strips.data_ptr()),
         None if scale is None else c_void_p(scale.data_ptr()),
-        torch.get_num_threads(),
     )
     return strips, scale
 

@@ -79,8 +79,7 @@ void multiply(const Matrix *m, int32_t kind, const Workspace *w, const float *x,
 /* Packs the matrix whose rows of float32 or bfloat16 numbers begin at the addresses `rows`, where a null stands
  * for zeros; `scale` only for int8. */
 void pack(const uint8_t *const *rows, int32_t bf16, int32_t kind, int32_t outputs, int32_t width, int32_t inputs,
-          uint8_t *strips, float *scale, int32_t threads) {
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
+          uint8_t *strips, float *scale) {
     for (int slice = 0; slice < round_up(outputs, STRIP) / SLICE; slice++)
         pack_slice(rows, bf16, kind, outputs, width, inputs, slice, strips, scale);
 }
