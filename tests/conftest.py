@@ -7,6 +7,7 @@ import gc
 import gzip
 import importlib.util
 import ipaddress
+import itertools
 import os
 import signal
 import socket
@@ -107,17 +108,24 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     assert not escapes, f"the test tried to leave this machine: {escapes}"
 
 
+@pytest.fixture(scope="session")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where no folder is yet: few tests make theirs, and making it takes as long as many a test."""
+    folder = tmp_path_factory.mktemp("homes")
+    return (folder / str(number) for number in itertools.count())
+
+
 @pytest.fixture(autouse=True)
 def clean_environment(
     monkeypatch: pytest.MonkeyPatch,
-    tmp_path_factory: pytest.TempPathFactory,
+    homes: Iterator[Path],
     vocabularies: Path | None,
     authority: Path,
 ) -> None:
     for name in list(os.environ):
         if name.endswith(_SCRUBBED_SUFFIXES) or name.startswith(_SCRUBBED_PREFIXES):
             monkeypatch.delenv(name)
-    home = tmp_path_factory.mktemp("home")
+    home = next(homes)
     monkeypatch.setenv("SPECCLIENT_CACHE", str(home / "cache"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
     monkeypatch.setenv("SSL_CERT_FILE", str(authority))
@@ -132,9 +140,9 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def compiled_once(clean_environment: None, kernels: Path) -> None:
-    """The native kernels outlive the test in whose cache they are compiled, for processes that need them too."""
+    """The native kernels outlive the test in whose cache they are compiled, for processes that need them."""
     cache = Path(os.environ["SPECCLIENT_CACHE"])
-    cache.mkdir()
+    cache.mkdir(parents=True)
     (cache / "native").symlink_to(kernels, target_is_directory=True)
 
 

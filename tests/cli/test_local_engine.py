@@ -11,6 +11,8 @@ import pytest
 from specclient_engine import errors
 from specclient_engine.models import KNOWN_MODELS
 
+pytestmark = pytest.mark.usefixtures("compiled_once")
+
 
 @pytest.mark.model
 def test_the_engine_tells_what_the_prediction_bought(cli: Any, smollm2_path: Path) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("compiled_once")
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
