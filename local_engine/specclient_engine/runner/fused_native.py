@@ -68,8 +68,8 @@ class NativeRunner(PiecewiseFusedRunner):
         width = round_up(shape.head_dim, PANEL)
         super().__init__(shape, kind, max_context, getattr(torch, kv_kind), torch.device("cpu"), width)
         layers = (Layer * shape.layers)()
-        # Each layer by one thread: threads that share a matrix wait for one another by spinning, which takes ten
-        # times as long where the machine is busy.
+        # Each layer by one thread: threads that share a matrix spin while they wait for one another, and on a
+        # busy machine that takes ten times as long.
         packers = ThreadPoolExecutor(torch.get_num_threads(), "specclient-pack")
         with WeightFiles(folder) as files, packers, torch.inference_mode():
             packed_head = packers.submit(self._matrix, Weights(files.head(shape)))
