@@ -16,7 +16,7 @@ from tests.server import ScriptedServer
 
 DROP = """
 import gc, sys
-import groq, httpcore, httpcore2, openai, specclient
+import httpcore, httpcore2, specclient
 
 address, door = sys.argv[1:]
 
@@ -24,7 +24,10 @@ def opened():
     if door == "client":
         client = specclient.Client(base_url=address, provider="openai_compatible", model="m", api_key="k")
     else:
-        sdk = groq.Groq if door == "groq" else openai.OpenAI
+        if door == "groq":
+            from groq import Groq as sdk
+        else:
+            from openai import OpenAI as sdk
         client = specclient.wrap(sdk(base_url=address, api_key="k", max_retries=0))
     return client, lambda: client.chat.completions.create(
         model="m", messages=[{"role": "user", "content": "x"}], stream=True
@@ -43,6 +46,7 @@ def collecting(kind):
 
 for library in (httpcore, httpcore2):
     collecting(library.ConnectionPool)
+gc.freeze()  # the modules: the collections below find the streams all the same
 gc.disable()
 for _ in range(4):
     stream = call()
