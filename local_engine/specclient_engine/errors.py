@@ -5,6 +5,7 @@ EngineError
 │  └─ ModelUnreachable  a source that may have it could not be reached, or broke off
 ├─ ModelCorrupt         the bytes are not the publisher's, or the file cannot be read as a model
 ├─ NotEnoughDisk        the download or the conversion does not fit
+├─ CacheUnusable        the cache of models has no folder, or one that cannot be written to
 ├─ NotEnoughMemory      weights, cache or workspace do not fit; carries the figures
 ├─ ContextTooLong       the prompt leaves no room for an answer; carries the figures
 ├─ UnsupportedRequest   the engine cannot do what was asked, and will not pretend
@@ -34,6 +35,10 @@ class ModelCorrupt(EngineError):
 
 class NotEnoughDisk(EngineError):
     """The download or the conversion does not fit on the disk."""
+
+
+class CacheUnusable(EngineError):
+    """The cache of models has no folder, or one that cannot be written to."""
 
 
 class NotEnoughMemory(EngineError):

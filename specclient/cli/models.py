@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,7 +21,7 @@ Name = Annotated[str, typer.Argument(help="A known name.", show_default=False)]
 @guarded
 def list_models(as_json: options.Json = False) -> None:
     """List the known models and whether they are in the cache."""
-    from specclient_engine.models import DEFAULT_MODEL, KNOWN_MODELS
+    from specclient_engine.models import DEFAULT_MODEL, KNOWN_MODELS, strays
 
     rows = [_as_dict(row) for row in KNOWN_MODELS]
     if as_json:
@@ -34,6 +33,12 @@ def list_models(as_json: options.Json = False) -> None:
         size = f"{row['size'] / 1e6:,.0f} MB"
         table.append((name, row["title"], size, row["licence"], row["path"] or "no"))
     print_columns(table)
+    for row in rows:
+        if row["leftover_bytes"]:
+            again = f"specclient models fetch {row['name']} goes on with it"
+            _note_leftover(row["name"], row["leftover_bytes"], f"unfinished or damaged: {again}")
+    for path in strays():
+        _note_leftover(path.name, _size(path), "an interrupted conversion's")
 
 
 @models.command("fetch")
@@ -44,11 +49,13 @@ def fetch_model(
 ) -> None:
     """Fetch a model, check its hash and convert it, once; print where it is."""
     from specclient.cli.progress import EngineProgress
+    from specclient.core.engines import check_installed, made_ready
     from specclient_engine.models import locate
 
     if "/" not in name:
         _known(name)
-    with EngineProgress() as progress:
+    check_installed()
+    with made_ready(), EngineProgress() as progress:
         files = locate(name, progress)
     if as_json:
         write_json({"name": files.name, "path": str(files.path)})
@@ -74,16 +81,23 @@ def model_path(name: Name, as_json: options.Json = False) -> None:
 @models.command("remove")
 @guarded
 def remove_model(name: Name, as_json: options.Json = False) -> None:
-    """Remove a model from the cache, its download included."""
-    row = _known(name)
-    freed = 0
-    for path in filter(None, (_place(row), _download(row))):
-        freed += _size(path)
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
-    if as_json:
-        write_json({"name": row.name, "freed_bytes": freed})
+    """Remove a model from the cache, with its download and what interrupted work left."""
+    from specclient_engine.models import remove, remove_stray, strays
+
+    stray = next((path for path in strays() if path.name == name), None)
+    if stray is None:
+        row = _known(name)
+        name, freed = row.name, remove(row)
     else:
-        note(f"{row.name}: {freed / 1e6:,.0f} MB freed" if freed else f"{row.name} was not in the cache")
+        freed = remove_stray(stray)
+    if as_json:
+        write_json({"name": name, "freed_bytes": freed})
+    else:
+        note(f"{name}: {freed / 1e6:,.0f} MB freed" if freed else f"{name} was not in the cache")
+
+
+def _note_leftover(name: str, size: int, what: str) -> None:
+    note(f"{name}: {size / 1e6:,.0f} MB are {what}; specclient models remove {name} frees them")
 
 
 def _known(name: str) -> KnownModel:
@@ -103,19 +117,15 @@ def _place(row: KnownModel) -> Path | None:
     return cached(row)
 
 
-def _download(row: KnownModel) -> Path | None:
-    from specclient_engine.models import cache_root
-
-    path = cache_root() / "downloads" / row.file
-    return path if path.exists() else None
-
-
 def _size(path: Path) -> int:
-    files = path.rglob("*") if path.is_dir() else [path]
-    return sum(file.stat().st_size for file in files if file.is_file())
+    from specclient_engine.models.cache import bytes_below
+
+    return bytes_below(path)
 
 
 def _as_dict(row: KnownModel) -> dict[str, Any]:
+    from specclient_engine.models import leftovers
+
     path = _place(row)
     return {
         "name": row.name,
@@ -125,4 +135,5 @@ def _as_dict(row: KnownModel) -> dict[str, Any]:
         "sha256": row.sha256,
         "aliases": list(row.aliases),
         "path": None if path is None else str(path),
+        "leftover_bytes": sum(_size(left) for left in leftovers(row)),
     }

@@ -63,11 +63,21 @@ def test_its_errors_are_raised_here(tmp_path: Path, file: Path) -> None:
         convert_apart(file, tmp_path / "taken")
 
 
-def test_an_end_from_outside_is_said(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "killed").write_text("#!/bin/sh\nexit 3\n")
-    (tmp_path / "killed").chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "killed"))
-    with pytest.raises(EngineError, match=r"m\.gguf was ended from outside \(exit 3\).*load the model again"):
+@pytest.mark.parametrize(
+    ("does", "said"),
+    [
+        ("kill -KILL $$", r"m\.gguf was ended from outside \(SIGKILL\).*load the model again"),
+        ("exit 3", r"m\.gguf failed \(exit 3: it said nothing\)"),
+        ("echo first >&2; echo the last >&2; exit 1", r"m\.gguf failed \(exit 1: the last\)"),
+    ],
+)
+def test_an_end_without_a_word_is_told(
+    does: str, said: str, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "python").write_text(f"#!/bin/sh\n{does}\n")
+    (tmp_path / "python").chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    with pytest.raises(EngineError, match=said):
         convert_apart(file, tmp_path / "out")
 
 
@@ -87,3 +97,73 @@ def test_a_frozen_program_converts_in_place(
     monkeypatch.setattr(apart.subprocess, "Popen", None)
     convert_apart(file, tmp_path / "out")
     assert (tmp_path / "out" / "tokenizer.json").exists()
+
+
+def test_no_module_of_the_folder_it_is_called_in_runs(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    foreign = tmp_path / "repository"
+    for name in ("types.py", "json.py", "torch.py", "gguf/__init__.py", "specclient_engine/__init__.py"):
+        (foreign / name).parent.mkdir(parents=True, exist_ok=True)
+        (foreign / name).write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nraise SystemExit(1)\n")
+    monkeypatch.chdir(foreign)
+    convert_apart(file, tmp_path / "out")
+    assert not (tmp_path / "ran").exists()
+    assert (tmp_path / "out" / "tokenizer.json").exists()
+
+
+def test_it_has_the_modules_of_this_process(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "gguf.py").write_text("raise ImportError('our own gguf')")
+    monkeypatch.syspath_prepend(tmp_path / "own")
+    with pytest.raises(ImportError, match="our own gguf"):
+        convert_apart(file, tmp_path / "out")
+
+
+def test_what_it_failed_over_is_said(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "gguf.py").write_text("raise ArithmeticError('what broke')")
+    monkeypatch.syspath_prepend(tmp_path / "own")
+    with pytest.raises(EngineError, match=r"m\.gguf failed \(exit 1: ArithmeticError: what broke\)"):
+        convert_apart(file, tmp_path / "out")
+
+
+def test_it_starts_where_the_working_directory_is_gone(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    convert_apart(file, tmp_path / "out")
+    assert (tmp_path / "out" / "tokenizer.json").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes are told by their number")
+def test_it_ends_with_the_process_that_started_it(file: Path, tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "gguf.py").write_text("print('here', flush=True)\nimport time\ntime.sleep(600)\n")
+    code = f"""
+import sys
+sys.path.insert(0, {str(tmp_path / "own")!r})
+from pathlib import Path
+from specclient_engine.models import apart
+started = apart.subprocess.Popen
+def Popen(*args, **options):
+    child = started(*args, **options | {{"stderr": None}})
+    print(child.pid, file=sys.stderr, flush=True)
+    return child
+apart.subprocess.Popen = Popen
+apart.convert_apart(Path({str(file)!r}), Path({str(tmp_path / "out")!r}))
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", code], cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+    ) as parent:
+        assert parent.stderr is not None
+        assert parent.stderr.readline().strip().isdigit()
+        assert parent.stderr.readline() == "here\n"
+        parent.kill()
+        # The child holds the other end: this is over when it is.
+        assert parent.stderr.read() == ""

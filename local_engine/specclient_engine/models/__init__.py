@@ -2,21 +2,41 @@
 
 `locate` takes a known name, a folder, a GGUF file or a hub id. What has to be fetched or converted is,
 once, into the cache; the folder gets its final name only when it is whole, so an interrupted conversion
-starts over and never leaves half a model.
+starts over and never leaves half a model. A folder of the cache that is no longer whole is made anew.
 """
 
 from __future__ import annotations
 
-import hashlib
 import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from specclient_engine.api import ProgressCallback
-from specclient_engine.errors import ModelCorrupt, ModelNotFound
-from specclient_engine.models.cache import cache_root, locked, sha256_of
+from specclient_engine.errors import EngineError, ModelCorrupt, ModelNotFound
+from specclient_engine.models.cache import (
+    bytes_below,
+    cache_root,
+    discard,
+    kept_sha256,
+    locked,
+    told_when_full,
+)
+from specclient_engine.models.folders import (
+    converted_folder,
+    download_of,
+    finished,
+    folder_of,
+    is_whole,
+    leftovers,
+    new_unfinished,
+    note_sizes,
+    strays,
+    unfinished,
+)
 from specclient_engine.models.known import DEFAULT_MODEL, KNOWN_MODELS, KnownModel, known_model
-from specclient_engine.models.sources import fetch
+from specclient_engine.models.sources import fetch, fetch_folder
 
 __all__ = [
     "DEFAULT_MODEL",
@@ -26,11 +46,12 @@ __all__ = [
     "cache_root",
     "cached",
     "known_model",
+    "leftovers",
     "locate",
+    "remove",
+    "remove_stray",
+    "strays",
 ]
-
-# Part of the converted folder's name: raise it when the conversion's result changes.
-_FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,23 +65,25 @@ class ModelFiles:
 def locate(model: str | Path, progress: ProgressCallback | None = None) -> ModelFiles:
     """The folder of `model`, fetched and converted if need be.
 
-    Raises ModelNotFound, ModelCorrupt or NotEnoughDisk, each saying what to do.
+    A string that is a known name means that model, also where a file or folder is called so: `./name` or a
+    Path means the latter. Raises ModelNotFound, ModelCorrupt, NotEnoughDisk or CacheUnusable, each saying
+    what to do.
     """
-    path = Path(model).expanduser()
+    row = known_model(model) if isinstance(model, str) else None
+    if row is not None:
+        return ModelFiles(row.name, _known(row, progress))
+    try:
+        path = Path(model).expanduser()
+    except RuntimeError:
+        raise ModelNotFound(
+            f"the home directory in {str(model)!r} is not known here: give the whole path of the model"
+        ) from None
     if path.is_dir():
         return _folder(path)
     if path.is_file():
-        return ModelFiles(path.stem, _converted(path, _identity(path), progress))
-    row = known_model(str(model))
-    if row is not None:
-        folder = _converted_folder(row.file, row.sha256)
-        if not folder.exists():
-            with locked(cache_root() / "downloads" / row.file):
-                file = fetch(row, cache_root() / "downloads", progress)
-            _converted(file, row.sha256, progress)
-        return ModelFiles(row.name, folder)
+        return ModelFiles(path.stem, _converted(path, kept_sha256(path), progress))
     if str(model).count("/") == 1 and not str(model).startswith((".", "/", "~")):
-        return _from_hub(str(model))
+        return ModelFiles(str(model), _folder(fetch_folder(str(model))).path)
     names = ", ".join(m.name for m in KNOWN_MODELS)
     raise ModelNotFound(
         f"there is no model at {str(model)!r}: give a folder, a GGUF file, a hub id (owner/name), "
@@ -69,9 +92,55 @@ def locate(model: str | Path, progress: ProgressCallback | None = None) -> Model
 
 
 def cached(row: KnownModel) -> Path | None:
-    """The converted folder of a known model, or None when it is not there yet."""
-    folder = _converted_folder(row.file, row.sha256)
-    return folder if folder.exists() else None
+    """The converted folder of a known model, or None when it is not there yet, or no longer whole."""
+    folder = folder_of(row)
+    return folder if is_whole(folder) else None
+
+
+def remove(row: KnownModel) -> int:
+    """Take a known model out of the cache, with its download and what interrupted work left: bytes freed.
+
+    Raises EngineError while another process fetches or converts it.
+    """
+    if not _parts(row):
+        return 0
+    with _alone(row.name, download_of(row), folder_of(row)):
+        return sum(_freed(path) for path in _parts(row))
+
+
+def remove_stray(path: Path) -> int:
+    """Take away one of `strays`: bytes freed. Raises EngineError while another process converts to it."""
+    with _alone(path.name, finished(path)):
+        return _freed(path)
+
+
+@contextmanager
+def _alone(name: str, *places: Path) -> Iterator[None]:
+    try:
+        with ExitStack() as locks:
+            for place in places:
+                locks.enter_context(locked(place, wait=False))
+            yield
+    except BlockingIOError:
+        raise EngineError(
+            f"{name} is being fetched or converted by another process: remove it when that has ended"
+        ) from None
+
+
+def _freed(path: Path) -> int:
+    size = bytes_below(path)
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    return size
+
+
+def _parts(row: KnownModel) -> list[Path]:
+    download = download_of(row)
+    folder = cached(row)
+    return [
+        *([] if folder is None else [folder]),
+        *([download] if download.exists() else []),
+        *leftovers(row),
+    ]
 
 
 def _folder(path: Path) -> ModelFiles:
@@ -85,58 +154,36 @@ def _folder(path: Path) -> ModelFiles:
     return ModelFiles(path.name, path)
 
 
-def _converted_folder(file: str, identity: str) -> Path:
-    """Named for people to read, and unique by content and by the conversion's own version."""
-    return cache_root() / "models" / f"{Path(file).stem.lower()}-{identity[:12]}-v{_FORMAT}"
-
-
-def _identity(file: Path) -> str:
-    """The content's hash, remembered by path, size and time: hashing gigabytes at every start is slow."""
-    stat = file.stat()
-    key = hashlib.sha256(f"{file.resolve()}|{stat.st_size}|{stat.st_mtime_ns}".encode()).hexdigest()
-    note = cache_root() / "hashes" / key[:32]
-    if note.exists():
-        return note.read_text()
-    digest = sha256_of(file)
-    note.parent.mkdir(parents=True, exist_ok=True)
-    note.write_text(digest)
-    return digest
+def _known(row: KnownModel, progress: ProgressCallback | None) -> Path:
+    folder, download = folder_of(row), download_of(row)
+    if is_whole(folder):
+        return folder
+    with locked(download), told_when_full(download.parent):
+        file = fetch(row, download.parent, progress)
+    return _converted(file, row.sha256, progress)
 
 
 def _converted(file: Path, identity: str, progress: ProgressCallback | None) -> Path:
-    folder = _converted_folder(file.name, identity)
-    if folder.exists():
+    folder = converted_folder(file.name, identity)
+    if is_whole(folder):
         return folder
-    with locked(folder):
-        if folder.exists():
+    with locked(folder), told_when_full(folder.parent):
+        if is_whole(folder):
             return folder
         with file.open("rb") as head:
             if head.read(4) != b"GGUF":
                 raise ModelCorrupt(f"{file} is not a GGUF file: give a GGUF file or a folder of safetensors.")
         from specclient_engine.models.apart import convert_apart
 
-        unfinished = folder.with_name(folder.name + ".unfinished")
-        shutil.rmtree(unfinished, ignore_errors=True)
+        for left in unfinished(folder):
+            discard(left)
+        made = new_unfinished(folder)
         try:
-            convert_apart(file, unfinished, progress)
+            convert_apart(file, made, progress)
+            note_sizes(made)
+            discard(folder)
+            made.replace(folder)
         except BaseException:
-            shutil.rmtree(unfinished, ignore_errors=True)
+            discard(made)
             raise
-        unfinished.replace(folder)
     return folder
-
-
-def _from_hub(repo: str) -> ModelFiles:
-    try:
-        import huggingface_hub as hub
-
-        folder = hub.snapshot_download(
-            repo, allow_patterns=["*.json", "*.safetensors", "*.jinja", "tokenizer.model"], etag_timeout=5
-        )
-    except Exception as error:
-        # The hub's client raises its HTTP library's own classes, which changed between its releases.
-        raise ModelNotFound(
-            f"{repo} could not be had from the hub ({type(error).__name__}): "
-            "give a folder or a GGUF file instead."
-        ) from error
-    return ModelFiles(repo, _folder(Path(folder)).path)

