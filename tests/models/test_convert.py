@@ -25,7 +25,7 @@ def test_tensors_equal_those_of_transformers_own_loader(
     file = cache / "downloads" / "SmolLM2-135M-Instruct.Q4_1.gguf"
     if not file.exists():
         pytest.skip("only the converted folder is cached")
-    # It reads the file anew at each of its steps, and makes the same table of names for each module of the model.
+    # It reads the file anew at each step, and makes the same table of names for each module of the model.
     for made_often in ("GGUFReader", "get_tensor_name_map"):
         monkeypatch.setattr(gguf, made_often, functools.cache(getattr(gguf, made_often)))
     reference = AutoModelForCausalLM.from_pretrained(
