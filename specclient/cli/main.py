@@ -31,8 +31,17 @@ def main() -> None:
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     from specclient.cli.app import app
+    from specclient.cli.terminal import given_up, stdout_failed
 
     # Python collects garbage twice more on its way out, which takes seconds over all that torch made, and
     # the system takes the memory back anyway. Every file and thread is closed by its owner before.
     atexit.register(gc.freeze)
-    app(prog_name="specclient")
+    try:
+        try:
+            app(prog_name="specclient")
+        finally:
+            sys.stdout.flush()  # what Python could only complain of on its way out
+    except OSError as error:
+        if not stdout_failed(error):
+            raise
+        sys.exit(given_up(error))

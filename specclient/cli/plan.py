@@ -130,15 +130,17 @@ class _Costs:
 
 def _measured(model: str, dtype: str) -> Any:
     from specclient.cli.progress import EngineProgress
+    from specclient.core.engines import check_installed, made_ready
     from specclient.errors import ConfigError
 
     if "=" in model:
         raise ConfigError("--measure needs a model that can be loaded, not its numbers.")
+    check_installed()
     from specclient_engine.measuring import measure_cost
     from specclient_engine.models import locate
     from specclient_engine.runner import load_runner
 
-    with EngineProgress() as progress:
+    with made_ready(), EngineProgress() as progress:
         folder = locate(model, progress).path
         return measure_cost(
             load_runner(folder, dtype=dtype, device="auto", max_context=None, progress=progress)  # type: ignore[arg-type]

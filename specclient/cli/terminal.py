@@ -8,6 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import typer
@@ -20,7 +21,9 @@ T = TypeVar("T")
 
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 _PIPE_WIDTH = 120
-_FULL_OR_BROKEN = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_FULL_OR_BROKEN = (*_FULL, errno.EIO)
+_UNWRITABLE = (*_FULL_OR_BROKEN, errno.EPIPE)
 
 
 def stdout() -> Console:
@@ -51,8 +54,9 @@ def print_columns(rows: Sequence[Sequence[str]]) -> None:
 
 
 def note(text: str) -> None:
-    """A sentence for people, on stderr."""
-    print(text, file=sys.stderr, flush=True)
+    """A sentence for people, on stderr. Where that cannot be written, nobody can be told."""
+    with suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
 
 
 def read_stdin() -> str:
@@ -63,6 +67,8 @@ def read_stdin() -> str:
         return sys.stdin.buffer.read().decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         raise ConfigError(f"stdin is not UTF-8 text (byte {error.start}): convert it first.") from None
+    except OSError as error:
+        raise ConfigError(f"stdin cannot be read: {error.strerror}.") from None
 
 
 def write_json(value: Any) -> None:
@@ -95,27 +101,55 @@ def guarded(command: Callable[P, T]) -> Callable[P, T]:
         except KeyboardInterrupt:
             note("interrupted")
             raise typer.Exit(EXIT_INTERRUPTED) from None
-        except BrokenPipeError:
-            # The reader of stdout left. Python would complain once more when it flushes at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(EXIT_FAILED) from None
-        except OSError as error:
-            if error.errno != errno.ENOSPC or error.filename is not None:
-                raise
-            # As above: what Python still holds back for stdout does not fit either.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            note("error: stdout could not be written, because its disk is full: free some space.")
-            raise typer.Exit(EXIT_FAILED) from None
         except Exception as error:
-            code = exit_code(error)
+            if stdout_failed(error):
+                raise typer.Exit(given_up(error)) from None
+            told = _of_ours(error)
+            code = exit_code(told)
             if code is None:
                 raise
             if kwargs.get("as_json"):
-                write_json(_error_as_dict(error))
-            note(f"error: {error}")
+                write_json(_error_as_dict(told))
+            note(f"error: {told}")
             raise typer.Exit(code) from None
 
     return run
+
+
+def stdout_failed(error: BaseException) -> bool:
+    """Whether a write to stdout failed: an error of any file has its name."""
+    return isinstance(error, OSError) and error.errno in _UNWRITABLE and error.filename is None
+
+
+def given_up(error: BaseException) -> int:
+    """Say why nothing more goes to stdout, unless its reader just left; the exit code."""
+    # What Python still holds back does not get there either, and would be complained of at exit.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    number = error.errno if isinstance(error, OSError) else None
+    if number in _FULL:
+        note("error: stdout could not be written, because its disk is full: free some space.")
+    elif number != errno.EPIPE:
+        note(f"error: stdout could not be written: {getattr(error, 'strerror', error)}.")
+    return EXIT_FAILED
+
+
+def _of_ours(error: Exception) -> Exception:
+    """What the system or Python's import said, as an error of ours; any other error as it is."""
+    from specclient.core.engines import LIBRARIES, lacking, unusable
+    from specclient.errors import ConfigError
+
+    if isinstance(error, ImportError):
+        library = (error.name or "").partition(".")[0]
+        if library in LIBRARIES:
+            return ConfigError(lacking(error))
+        if library.startswith("specclient"):
+            return error
+        return ConfigError(f"A library cannot be imported ({error}): pip install 'specclient[all]'.")
+    if isinstance(error, OSError | RuntimeError) and (said := unusable(error)) is not None:
+        told = ConfigError(said)
+        told.__cause__ = error
+        return told
+    return error
 
 
 def _error_as_dict(error: Exception) -> dict[str, Any]:
@@ -140,12 +174,13 @@ def exit_code(error: Exception) -> int | None:
         SpecclientError,
         WriteFailed,
     )
-    from specclient_engine.errors import EngineError, ModelNotFound, ModelUnreachable
+    from specclient_engine.errors import CacheUnusable, EngineError, ModelNotFound, ModelUnreachable
     from specclient_providers.errors import OverrideError, UnknownProvider
 
-    # The client tells an engine that cannot be loaded as a ConfigError; only a wrong name is the caller's.
+    # The client tells an engine that cannot be loaded as a ConfigError; only a wrong name, or a cache that is
+    # configured wrongly, is the caller's.
     cause = error.__cause__ if isinstance(error, ConfigError | FileError) else None
-    if isinstance(cause, EngineError) and not isinstance(cause, ModelNotFound):
+    if isinstance(cause, EngineError) and not isinstance(cause, ModelNotFound | CacheUnusable):
         return EXIT_FAILED
     if isinstance(error, ModelUnreachable) or isinstance(cause, ModelUnreachable):
         return EXIT_FAILED
@@ -153,6 +188,7 @@ def exit_code(error: Exception) -> int | None:
         return EXIT_FAILED
     if isinstance(error, IncompleteOutput | EditRefused | WriteFailed):
         return EXIT_FAILED
-    if isinstance(error, ConfigError | FileError | UnknownProvider | OverrideError | ModelNotFound):
+    usage = ConfigError | FileError | UnknownProvider | OverrideError | ModelNotFound | CacheUnusable
+    if isinstance(error, usage):
         return EXIT_USAGE
     return EXIT_FAILED if isinstance(error, SpecclientError | EngineError) else None

@@ -6,6 +6,8 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from specclient.errors import APIConnectionError, BadRequestError, ConfigError
@@ -16,6 +18,8 @@ _engines: dict[tuple[Any, ...], Any] = {}
 _process: int | None = None
 """The process whose threads an engine uses: a fork has the libraries' state, but not the threads."""
 _progress: Callable[[Any], None] | None = None
+LIBRARIES = ("torch", "transformers", "tokenizers", "safetensors", "numpy", "gguf", "jinja2", "filelock")
+"""What is imported to fetch, convert and run a model."""
 
 
 def on_progress(callback: Callable[[Any], None] | None) -> None:
@@ -90,24 +94,79 @@ def _key(model: str, options: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _load(model: str, options: Mapping[str, Any]) -> Any:
-    try:
+    with made_ready():
         from specclient_engine import Engine
-        from specclient_engine.errors import EngineError
-    except ImportError as error:
-        raise _not_installed(error) from None
-    try:
+
         return Engine.load(model, progress=_progress, **options)
+
+
+@contextmanager
+def made_ready() -> Iterator[None]:
+    """What stops a model from being fetched, converted or loaded, as a ConfigError in one sentence."""
+    try:
+        yield
     except ImportError as error:
-        raise _not_installed(error) from None
-    except EngineError as error:
+        raise ConfigError(lacking(error)) from None
+    except (OSError, RuntimeError) as error:
+        said = unusable(error)
+        if said is None:
+            raise
+        raise ConfigError(said) from error
+    except Exception as error:
+        # What can be imported without the engine's libraries is asked only where something went wrong.
+        from specclient_engine.errors import EngineError
+
+        if not isinstance(error, EngineError):
+            raise
         raise ConfigError(str(error)) from error
 
 
-def _not_installed(error: ImportError) -> ConfigError:
-    return ConfigError(
-        f"Provider 'local' needs the embedded engine's libraries ({error.name} is missing): "
+def check_installed() -> None:
+    """Raises ConfigError where a library of the engine is not installed; none of them is imported."""
+    for name in LIBRARIES:
+        if find_spec(name) is None:
+            raise ConfigError(lacking(ModuleNotFoundError(name=name)))
+
+
+def lacking(error: ImportError) -> str:
+    """The sentence for a library of the engine that is not there, or cannot be imported."""
+    missing = isinstance(error, ModuleNotFoundError) and error.name
+    return (
+        f"Provider 'local' needs the embedded engine's libraries "
+        f"({f'{error.name} is missing' if missing else str(error).rstrip('.') or 'one cannot be imported'}): "
         f"pip install 'specclient[local]'."
     )
+
+
+def unusable(error: OSError | RuntimeError) -> str | None:
+    """The sentence for a file or folder that cannot be used; None for what is no error of that kind.
+
+    pathlib tells by a RuntimeError that there is no home directory.
+    """
+    if not isinstance(error, OSError):
+        if "home directory" not in str(error):
+            return None
+        return "The engine's cache has no place, because there is no home directory: set SPECCLIENT_CACHE."
+    reason = (error.strerror or type(error).__name__).rstrip(".")
+    if error.filename is None:
+        return f"The embedded engine cannot be made ready: {reason}."
+    place, root = Path(os.fsdecode(error.filename)), _cache()
+    if root is not None and (place.is_relative_to(root) or root.is_relative_to(place)):
+        return (
+            f"The engine's cache {root} cannot be used ({place}: {reason}): make it a folder that you may "
+            f"write to, or set SPECCLIENT_CACHE to one."
+        )
+    return f"{place} cannot be used: {reason}."
+
+
+def _cache() -> Path | None:
+    from specclient_engine.errors import CacheUnusable
+    from specclient_engine.models import cache_root
+
+    try:
+        return cache_root()
+    except (CacheUnusable, RuntimeError):
+        return None
 
 
 @contextmanager
