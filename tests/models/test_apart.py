@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from safetensors import SafetensorError
 
 from specclient_engine.api import Progress
 from specclient_engine.errors import EngineError, ModelCorrupt
@@ -167,3 +168,14 @@ apart.convert_apart(Path({str(file)!r}), Path({str(tmp_path / "out")!r}))
         parent.kill()
         # The child holds the other end: this is over when it is.
         assert parent.stderr.read() == ""
+
+
+def test_a_disk_that_safetensors_fills_is_no_broken_model(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr("safetensors.torch.save_file", full)
+    with pytest.raises(OSError, match="No space left on device"):
+        convert_gguf(file, tmp_path / "out")

@@ -8,7 +8,9 @@ twice; any other architecture goes through transformers' own loader.
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -86,6 +88,8 @@ def _told_as_corrupt(file: Path) -> Iterator[None]:
     except Exception as error:
         if isinstance(error, OSError) and error.errno is not None:  # the disk's
             raise
+        if f"(os error {errno.ENOSPC})" in str(error):  # as safetensors tells it
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
         said = str(error).strip().partition("\n")[0].rstrip(".")
         raise ModelCorrupt(
             f"{file} makes no model ({type(error).__name__}: {said}): fetch it again, "
