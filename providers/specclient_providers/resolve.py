@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import date
 from fnmatch import fnmatchcase
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlsplit, urlunsplit
 
 from specclient_providers import registry
 from specclient_providers.endpoint import (
@@ -49,7 +49,7 @@ def resolve(
     if endpoint.versioned:
         api_version = api_version or asked.pop("api-version", None)
     address = normal_base_url(base_url or endpoint.base_url, endpoint)
-    path, query = _route(endpoint, api, deployment or model, api_version, address)
+    path, query = _route(endpoint, api, deployment or (model and quote(model)), api_version, address)
     if endpoint.versioned and address is not None:
         address = _resource_root(address, dated=not _on_v1_route(api_version, address))
     return EndpointFacts(

@@ -99,7 +99,7 @@ def load_served(config: Config, **arguments: Any) -> str:
     that the server would refuse.
     """
     from specclient.config import resolve_target
-    from specclient.gateway.settings import ServeSettings
+    from specclient.config.serving import ServeSettings
 
     names = ServeSettings.of(config, **arguments).targets or tuple(config.targets)
     name = config.default if config.default in names else next(iter(names), "local")

@@ -83,7 +83,12 @@ def _mended(target: Target) -> Iterator[Target]:
     except UnknownProvider:
         target = replace(target, provider=UNNAMED, base_url=target.base_url or _ADDRESS)
         yield target
-    steps: tuple[dict[str, Any], ...] = ({"overrides": {}}, _KEY, {"base_url": _ADDRESS})
+    steps: tuple[dict[str, Any], ...] = (
+        {"overrides": {}},
+        _KEY,
+        {"client_cert": None},
+        {"base_url": _ADDRESS},
+    )
     for step in steps:
         target = replace(target, **step)
         yield target
@@ -152,10 +157,6 @@ def _tracing(config: Config) -> Any:
 
 
 def _serve(config: Config) -> Any:
-    if "serve" not in config.settings:
-        return None
-    try:
-        from specclient.gateway.settings import ServeSettings
-    except ImportError:  # nobody can serve where the server's libraries are not installed
-        return None
-    return ServeSettings.of(config)
+    from specclient.config.serving import ServeSettings
+
+    return ServeSettings.of(config) if "serve" in config.settings else None

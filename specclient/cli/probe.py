@@ -61,9 +61,17 @@ def probe(
 
 
 def _root(url: str) -> str:
+    from specclient.config.sendable import fault_in_address
     from specclient.errors import ConfigError
 
-    parts = urlsplit(url if "://" in url else f"http://{url}")
+    url = url.strip() if "://" in url else f"http://{url.strip()}"
+    if (said := fault_in_address(url)) is not None:
+        raise ConfigError(f"The address to probe {said}.")
+    parts = urlsplit(url)
+    try:
+        _ = parts.port
+    except ValueError as error:
+        raise ConfigError(f"The address to probe is no address: {error}.") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigError("The address to probe begins with http:// or https://.")
     path = parts.path.rstrip("/").removesuffix("/chat/completions").removesuffix("/v1")
@@ -71,13 +79,17 @@ def _root(url: str) -> str:
 
 
 def _headers(variable: str | None) -> dict[str, str]:
+    from specclient.config.sendable import fault_in_header_value
     from specclient.errors import ConfigError
 
     if variable is None:
         return {}
-    if not os.environ.get(variable):
+    key = os.environ.get(variable, "").strip()
+    if not key:
         raise ConfigError(f"The environment variable {variable} is not set.")
-    return {"Authorization": f"Bearer {os.environ[variable]}"}
+    if (said := fault_in_header_value(key)) is not None:
+        raise ConfigError(f"The environment variable {variable} {said}: it is to hold the key alone.")
+    return {"Authorization": f"Bearer {key}"}
 
 
 class _Questions:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from specclient.config.masking import on_one_line
+from specclient.config.places import expanded
 from specclient.config.target import FIELDS
 from specclient.config.variables import sentence, unread
 from specclient.errors import ConfigError
@@ -46,8 +48,8 @@ class Config:
 
     @property
     def directory(self) -> Path:
-        """What relative paths in the file are relative to."""
-        return self.path.parent if self.path else Path.cwd()
+        """What relative paths in the file are relative to; without a file, the working directory."""
+        return self.path.parent if self.path else Path()
 
 
 def load_config(
@@ -65,10 +67,12 @@ def load_config(
     found = _named(path, env) or _search()
     tables = _read(found) if found else {}
     said = _unknown_keys(tables, _TOP)
-    chosen = profile or env.get("SPECCLIENT_PROFILE") or tables.get("profile")
-    layers = [(str(found), {key: value for key, value in tables.items() if key != "profiles"})]
+    profiles = _profiles(tables, found)
+    chosen = profile or env.get("SPECCLIENT_PROFILE") or _name(tables, "profile", str(found))
+    layers: list[tuple[str, Mapping[str, Any]]] = [
+        (str(found), {key: value for key, value in tables.items() if key != "profiles"})
+    ]
     if chosen:
-        profiles = tables.get("profiles", {})
         if chosen not in profiles:
             raise ConfigError(f"{found or 'configuration'}: {unknown('profile', chosen, profiles)}")
         said += _unknown_keys(profiles[chosen], _TOP, f"profiles.{chosen}.")
@@ -103,14 +107,34 @@ def load_config(
     )
 
 
-def _last(layers: list[tuple[str, dict[str, Any]]], key: str) -> str | None:
-    values = [layer[key] for _, layer in layers if key in layer]
-    if values and not isinstance(values[-1], str):
-        raise ConfigError(f"{layers[-1][0]}: {key} is the name of a target, not {type(values[-1]).__name__}.")
-    return values[-1] if values else None
+def _profiles(tables: Mapping[str, Any], path: Path | None) -> Mapping[str, Mapping[str, Any]]:
+    profiles = tables.get("profiles", {})
+    if not isinstance(profiles, Mapping):
+        raise ConfigError(f"{path}: profiles is a table of tables: write [profiles.NAME].")
+    for name, profile in profiles.items():
+        if not isinstance(profile, Mapping):
+            raise ConfigError(f"{path}: profiles.{name} is a table: write [profiles.{name}].")
+    return profiles
 
 
-def _sections(layers: list[tuple[str, dict[str, Any]]]) -> dict[str, Mapping[str, Any]]:
+def _name(table: Mapping[str, Any], key: str, origin: str) -> str | None:
+    """The name that stands under `key`, `default` being a target's and `profile` a profile's."""
+    if key not in table:
+        return None
+    name, kind = table[key], "target" if key == "default" else key
+    if not isinstance(name, str):
+        raise ConfigError(f"{origin}: {key} is the name of a {kind}, not {type(name).__name__}.")
+    if not name.strip():
+        raise ConfigError(f"{origin}: {key} is empty; leave it out instead.")
+    return name
+
+
+def _last(layers: list[tuple[str, Mapping[str, Any]]], key: str) -> str | None:
+    names = [_name(layer, key, origin) for origin, layer in layers if key in layer]
+    return names[-1] if names else None
+
+
+def _sections(layers: list[tuple[str, Mapping[str, Any]]]) -> dict[str, Mapping[str, Any]]:
     """The sections beside the targets, those of a profile laid over those of the file."""
     found: dict[str, Mapping[str, Any]] = {}
     for origin, layer in layers:
@@ -122,7 +146,7 @@ def _sections(layers: list[tuple[str, dict[str, Any]]]) -> dict[str, Mapping[str
     return found
 
 
-def _origin_of_default(env: Mapping[str, str], layers: list[tuple[str, dict[str, Any]]]) -> str:
+def _origin_of_default(env: Mapping[str, str], layers: list[tuple[str, Mapping[str, Any]]]) -> str:
     if env.get("SPECCLIENT_TARGET"):
         return "SPECCLIENT_TARGET"
     return next(f"{origin}: default" for origin, layer in reversed(layers) if "default" in layer)
@@ -150,36 +174,66 @@ def _named(path: str | os.PathLike[str] | None, env: Mapping[str, str]) -> Path 
     given = path or env.get("SPECCLIENT_CONFIG")
     if not given:
         return None
-    found = Path(given).expanduser().resolve()
-    if not found.is_file():
-        origin = "the argument" if path else "SPECCLIENT_CONFIG"
+    origin = "the argument" if path else "SPECCLIENT_CONFIG"
+    try:
+        found = expanded(given).resolve()
+        there = found.is_file()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ConfigError(f"{origin} names no file that can be read: {reason}.") from None
+    if not there:
         raise ConfigError(f"No configuration file at {found}, which {origin} names.")
     return found
 
 
 def _search() -> Path | None:
-    here = Path.cwd()
+    """The nearest file upward. Where nobody may look, or the working directory is gone, there is none."""
+    try:
+        here = Path.cwd()
+    except OSError:
+        return None
     for folder in (here, *here.parents):
         own = folder / "specclient.toml"
-        if own.is_file():
+        if _is_file(own):
             return own
         project = folder / "pyproject.toml"
-        if project.is_file() and b"[tool.specclient" in project.read_bytes() and _read(project):
+        if _is_file(project) and b"[tool.specclient" in _bytes(project) and _read(project):
             return project
     return None
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _is_file(path: Path) -> bool:
     try:
-        tables = tomllib.loads(path.read_text("utf-8-sig"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(
-            f"{path} cannot be read: {error.strerror if isinstance(error, OSError) else error}."
-        ) from None
-    except tomllib.TOMLDecodeError as error:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    try:
+        tables = tomllib.loads(_bytes(path).decode("utf-8-sig").replace("\r\n", "\n"))
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} cannot be read: {error}.") from None
+    except RecursionError:
+        raise ConfigError(f"{path} is not valid TOML: its tables and lists are nested too deeply.") from None
+    except ValueError as error:  # besides TOML's own: a number of too many digits
         raise ConfigError(f"{path} is not valid TOML: {str(error).rstrip('.')}.") from None
-    if path.name == "pyproject.toml":
-        tables = tables.get("tool", {}).get("specclient", {})
+    return _of_project(tables, path) if path.name == "pyproject.toml" else tables
+
+
+def _of_project(tables: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
+    """Our part of a pyproject.toml."""
+    for key, name in (("tool", "tool"), ("specclient", "tool.specclient")):
+        tables = tables.get(key, _NO_TABLES)
+        if not isinstance(tables, Mapping):
+            raise ConfigError(f"{path}: {name} is a table: write [{name}].")
     return tables
 
 
@@ -191,6 +245,7 @@ def unknown(kind: str, name: str, known: Any, prefix: str = "", origin: str = ""
     """The sentence that says that a name is not known, with those that are close; `origin` gave the name."""
     close = difflib.get_close_matches(name, list(known), n=2)
     given = f" ({origin})" if origin else ""
+    name = on_one_line(name)
     if close:
         return f"there is no {kind} {prefix}{name}; did you mean {' or '.join(close)}{given}?"
     return f"there is no {kind} {prefix}{name}; known are {', '.join(known) or 'none'}{given}."

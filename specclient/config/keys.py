@@ -8,6 +8,9 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
+from specclient.config.masking import on_one_line, program
+from specclient.config.places import expanded
+from specclient.config.sendable import fault_in_header_value
 from specclient.config.target import Target
 from specclient.errors import ConfigError
 
@@ -34,15 +37,16 @@ def api_key(
     where = f"target {target.name!r}"
     if target.api_key_env:
         if value := env.get(target.api_key_env, "").strip():
-            return SecretStr(value)
-        raise ConfigError(f"No API key for {where}: set the environment variable {target.api_key_env}.")
+            return _key(value, f"The environment variable {target.api_key_env} of {where}")
+        named = on_one_line(target.api_key_env)
+        raise ConfigError(f"No API key for {where}: set the environment variable {named}.")
     if target.api_key_file:
-        return _from_file(Path(target.api_key_file).expanduser(), directory, where)
+        return _from_file(target.api_key_file, directory, where)
     if target.api_key_command:
         return _from_command(target.api_key_command, directory, where)
     for name in key_env:
         if value := env.get(name, "").strip():
-            return SecretStr(value)
+            return _key(value, f"The environment variable {name} of {where}")
     if key_env and required:
         raise ConfigError(
             f"No API key for {where} (provider {target.provider}): set the environment variable "
@@ -52,27 +56,36 @@ def api_key(
     return None
 
 
-def _from_file(path: Path, directory: Path | None, where: str) -> SecretStr:
-    path = path if path.is_absolute() else (directory or Path.cwd()) / path
+def _key(value: str, source: str) -> SecretStr:
+    """A key that can be sent. `source` begins the sentence that says why one cannot."""
+    if (said := fault_in_header_value(value)) is not None:
+        raise ConfigError(f"{source} {said}: it is to hold the key alone.")
+    return SecretStr(value)
+
+
+def _from_file(file: str, directory: Path | None, where: str) -> SecretStr:
     try:
+        path = (directory or Path()) / expanded(file)
         value = path.read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError):
-        raise ConfigError(f"The api_key_file of {where} cannot be read: {path}.") from None
+    except (OSError, ValueError):  # also where it is no text
+        raise ConfigError(f"The api_key_file of {where} cannot be read: {file!r}.") from None
     if not value:
         raise ConfigError(f"The api_key_file of {where} is empty: {path}.")
-    return SecretStr(value)
+    return _key(value, f"The api_key_file of {where} ({path})")
 
 
 def _from_command(command: str | tuple[str, ...], directory: Path | None, where: str) -> SecretStr:
     import subprocess
 
-    words = shlex.split(command) if isinstance(command, str) else list(command)
-    label = words[0] if words else ""
+    label = program(command)
     try:
+        words = shlex.split(command) if isinstance(command, str) else list(command)
+        if not words:
+            raise ConfigError(f"The api_key_command of {where} is empty: name a program.")
         done = subprocess.run(
             words, cwd=directory, capture_output=True, timeout=_COMMAND_SECONDS, check=False, text=True
         )
-    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError) as error:
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:  # also what is no command, or no text
         raise ConfigError(
             f"The api_key_command of {where} ({label}) did not work: {type(error).__name__}."
         ) from None
@@ -80,4 +93,4 @@ def _from_command(command: str | tuple[str, ...], directory: Path | None, where:
     if done.returncode or not value:
         problem = f"ended with exit code {done.returncode}" if done.returncode else "printed nothing"
         raise ConfigError(f"The api_key_command of {where} ({label}) {problem}.")
-    return SecretStr(value)
+    return _key(value, f"What the api_key_command of {where} ({label}) printed")

@@ -49,7 +49,8 @@ def resolve_target(
     if target is not None and provider is not None:
         raise ConfigError(f"Name target {target!r} or provider {provider!r}, not both: a target has its own.")
     on_the_spot = target is None and ("provider" in arguments or "base_url" in arguments)
-    name: str | None = target or (None if on_the_spot else config.default)
+    named = target is not None
+    name: str | None = target if named else None if on_the_spot else config.default
     layers: list[dict[str, tuple[Any, str]]] = [{k: (v, "argument") for k, v in arguments.items()}]
     if target is None:
         layers.append(_environment(env, "SPECCLIENT_", on_the_spot=on_the_spot))
@@ -62,7 +63,7 @@ def resolve_target(
         elif name == "local":  # the embedded engine needs no entry
             layers.append({"provider": ("local", "default")})
         elif "provider" not in variables and "base_url" not in variables:
-            origin = "argument target" if target else "default target"
+            origin = "argument target" if named else "default target"
             raise UnknownTarget(config, name, origin)
     layers.append(_openai_environment(env, layers, named=name is not None))
     return _build(name, _merge(layers))
@@ -96,7 +97,7 @@ def _from_text(field: str, text: str, variable: str) -> Any:
 
         try:
             return json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise ConfigError(f"{variable}: a JSON object is expected.") from None
     return text
 
@@ -153,7 +154,7 @@ def _build(name: str | None, merged: dict[str, tuple[Any, str]]) -> Target:
             raise ConfigError(f"Target {name!r} has no provider: set targets.{name}.provider.")
         from specclient_providers import provider_at
 
-        merged["provider"] = (provider_at(urlsplit(url).hostname or ""), merged["base_url"][1])
+        merged["provider"] = (provider_at(_host(url)), merged["base_url"][1])
     try:
         fields = TargetFields(**{key: value for key, (value, _) in merged.items() if value is not None})
     except ValidationError as error:
@@ -168,6 +169,14 @@ def _build(name: str | None, merged: dict[str, tuple[Any, str]]) -> Target:
     return Target(
         name=name or values["provider"], origins={k: origin for k, (_, origin) in merged.items()}, **values
     )
+
+
+def _host(url: Any) -> str:
+    """The host of an address; "" where it has none, which the address's own check will tell."""
+    try:
+        return urlsplit(url).hostname or "" if isinstance(url, str) else ""
+    except ValueError:
+        return ""
 
 
 def _invalid(error: ValidationError, merged: Mapping[str, tuple[Any, str]]) -> ConfigError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -17,14 +17,14 @@ _SECRET_NAME = re.compile("key|token|secret|sig|auth|pass|code", re.IGNORECASE)
 
 def masked(name: str, value: Any) -> str:
     """A field's value as text that may be shown."""
-    if value is None or value in ((), {}):
+    if value is None or value in ((), {}, ""):
         return ""
     if isinstance(value, SecretStr):
         return MASK
     if name == "headers":
         return ", ".join(f"{key}: {MASK}" for key in value)
     if name == "api_key_command":
-        return (shlex.split(value)[0] if isinstance(value, str) else value[0]) + " …"
+        return f"{program(value)} …"
     if name in ("proxy", "base_url"):
         return without_password(value)
     if name == "timeout":
@@ -36,9 +36,27 @@ def masked(name: str, value: Any) -> str:
     return str(value)
 
 
+def on_one_line(name: str) -> str:
+    """A name as it is, or in quotes where it would not be seen or would break a sentence."""
+    return name if name.strip() and name.isprintable() else repr(name)
+
+
+def program(command: str | Sequence[str]) -> str:
+    """The first word of a command. Those after it may be secrets."""
+    try:
+        words = shlex.split(command) if isinstance(command, str) else command
+    except ValueError:  # a quote that is never closed
+        words = str(command).split()
+    return next(iter(words), "")
+
+
 def without_password(url: str) -> str:
     """An address without the user and password that it may hold."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        _, at, rest = url.rpartition("@")
+        return f"{MASK}@{rest}" if at else url
     if "@" not in parts.netloc:
         return url
     return urlunsplit(parts._replace(netloc=f"{MASK}@{parts.netloc.rpartition('@')[2]}"))

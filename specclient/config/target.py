@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
 from specclient.config.masking import masked
+from specclient.config.places import is_there
+from specclient.config.sendable import fault_in_address, fault_in_header_value
 from specclient.economics import EconomicsOptions
 from specclient.errors import ConfigError
 
@@ -127,11 +129,46 @@ class TargetFields(BaseModel):
         except ConfigError as error:
             raise ValueError(str(error)) from None
 
-    @field_validator("provider", "model", "base_url")
+    @field_validator("provider", "model", "base_url", "api_key_env", "api_key_file")
     @classmethod
     def _not_blank(cls, value: str | None) -> str | None:
         if value is not None and not value.strip():
             raise ValueError("is empty; leave it out instead")
+        return value
+
+    @field_validator("base_url")
+    @classmethod
+    def _base_url(cls, value: str | None) -> str | None:
+        if value is not None and (said := fault_in_address(value)) is not None:
+            raise ValueError(said)
+        return value
+
+    @field_validator("api_key")
+    @classmethod
+    def _api_key(cls, value: SecretStr | None) -> SecretStr | None:
+        text = "" if value is None else value.get_secret_value()
+        if text.strip() and (said := fault_in_header_value(text)) is not None:
+            raise ValueError(said)
+        return value
+
+    @field_validator("api_key_command")
+    @classmethod
+    def _command(cls, value: str | tuple[str, ...] | None) -> str | tuple[str, ...] | None:
+        try:
+            words = shlex.split(value) if isinstance(value, str) else value
+        except ValueError:
+            raise ValueError("has a quote that is never closed") from None
+        if words is not None and not (words and words[0].strip()):
+            raise ValueError("is empty; leave it out instead")
+        if any("\0" in word for word in words or ()):
+            raise ValueError("holds a NUL character")
+        return value
+
+    @field_validator("organization", "project")
+    @classmethod
+    def _sendable(cls, value: str | None) -> str | None:
+        if value is not None and (said := fault_in_header_value(value)) is not None:
+            raise ValueError(said)
         return value
 
     @field_validator("proxy")
@@ -141,7 +178,7 @@ class TargetFields(BaseModel):
             return value
         if "://" in value and value.partition("://")[0].lower() not in _PROXIES:
             raise ValueError(f"a proxy's address begins with {', '.join(f'{kind}://' for kind in _PROXIES)}")
-        if not _is_address(value):
+        if not _is_address(value) or not value.isascii():
             raise ValueError("a proxy's address is a host and a port, such as http://proxy:3128")
         return value
 
@@ -151,16 +188,18 @@ class TargetFields(BaseModel):
         if isinstance(value, str):
             if value.lower() in (*ON, *OFF):
                 return value.lower() in ON
-            if not Path(value).expanduser().exists():
+            if not is_there(value):
                 raise ValueError(f"there is no {value!r}: true, false, or a file or folder of certificates")
         return value
 
     @field_validator("headers")
     @classmethod
     def _headers(cls, value: dict[str, str]) -> dict[str, str]:
-        for name in value:
+        for name, text in value.items():
             if not _HEADER_NAME.fullmatch(name):
                 raise ValueError(f"{name!r} cannot be the name of a header")
+            if (said := fault_in_header_value(text)) is not None:
+                raise ValueError(f"the value of {name} {said}")
         return value
 
     @field_validator("prices")

@@ -43,8 +43,8 @@ def unread(
 
     A name that the configuration itself gives to a key or a token is the user's own.
     """
-    own = {table.get("api_key_env") for table in targets.values()}
-    own |= {table.get("token_env") for table in settings.values()}
+    own = [table.get("api_key_env") for table in targets.values()]
+    own += [table.get("token_env") for table in settings.values()]
     named = {_as_variable(target) for target in (*targets, "local", *described(env, targets))}
     found: dict[str, str | None] = {}
     for name in env:

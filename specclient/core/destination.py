@@ -13,6 +13,8 @@ from urllib.parse import urlencode, urlsplit
 from pydantic import SecretStr
 
 from specclient.config import Config, Target, Timeout, api_key
+from specclient.config.places import is_there
+from specclient.config.sendable import fault_in_header_value
 from specclient.core.breaker import Breaker
 from specclient.core.learned import Learned
 from specclient.core.send import DEFAULT_HEADERS, Send
@@ -72,6 +74,13 @@ class Destination:
                 required=not endpoint.self_hosted,
             )
         )
+        self._check_key(endpoint)
+        if target.client_cert is not None and not is_there(target.client_cert):
+            origin = target.origins.get("client_cert", "argument")
+            raise ConfigError(
+                f"{origin}: client_cert of target {target.name!r} is a PEM file with a certificate and its "
+                f"key; there is no {target.client_cert!r}."
+            )
         if not endpoint.in_process and endpoint.base_url is None:
             hint = next((text for text in endpoint.restrictions if re.search("base[ _]url", text, re.I)), "")
             lacks = (
@@ -91,6 +100,16 @@ class Destination:
                 f"{target.origins.get('base_url', 'argument')}: base_url of target {target.name!r} "
                 f"is no address: {error}."
             ) from None
+
+    def _check_key(self, endpoint: EndpointFacts) -> None:
+        if self.key is None:
+            return
+        said = fault_in_header_value(endpoint.auth.value(self.key.get_secret_value()))
+        if said is not None:
+            raise ConfigError(
+                f"{self.target.origins.get('api_key', 'the key')}: what is sent as the key of target "
+                f"{self.target.name!r} {said}."
+            )
 
     @property
     def name(self) -> str:

@@ -9,7 +9,6 @@ SSL_CERT_DIR hold), proxies from the usual environment variables. The transports
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -19,6 +18,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urljoin, urlsplit, urlunsp
 import httpcore
 
 from specclient.config.masking import MASK
+from specclient.config.sendable import fault_in_header_value
 from specclient.core.send import DEFAULT_HEADERS, Send
 from specclient.core.wire import LimitReached, Wire
 from specclient.errors import APIConnectionError, APITimeoutError, ConfigError
@@ -26,7 +26,6 @@ from specclient.errors import APIConnectionError, APITimeoutError, ConfigError
 MAX_REDIRECTS = 5
 UNASKED = "the server sent an answer before it was asked"
 """Behind the end of the answer before, in one read with it: it is nobody's."""
-_UNSENDABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _SECRET_HEADERS = frozenset({"authorization", "api-key", "x-api-key", "cookie", "proxy-authorization"})
 
 
@@ -104,12 +103,9 @@ def _url(address: str) -> httpcore.URL:
 
 def _header_value(name: str, value: str) -> bytes:
     """A header's value as bytes. What is wrong with it is said here, because h11 would quote it."""
-    if _UNSENDABLE.search(value) or value != value.strip():
-        raise ConfigError(f"The value of header {name} holds a line break, or blanks at its ends.")
-    try:
-        return value.encode("latin-1")
-    except UnicodeEncodeError:
-        raise ConfigError(f"The value of header {name} holds a character that no header can.") from None
+    if (said := fault_in_header_value(value)) is not None:
+        raise ConfigError(f"The value of header {name} {said}.")
+    return value.encode("latin-1")
 
 
 def response_headers(raw: list[tuple[bytes, bytes]]) -> dict[str, str]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from specclient._version import __version__
+from specclient.config.places import expanded
 from specclient.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -62,8 +62,8 @@ class Connect:
         context = self._made() if isinstance(self.verify, bool | str) else self.verify
         if self.client_cert is not None:
             try:
-                context.load_cert_chain(Path(self.client_cert).expanduser())
-            except OSError as error:
+                context.load_cert_chain(expanded(self.client_cert))
+            except (OSError, ValueError) as error:
                 raise ConfigError(
                     f"client_cert: {self.client_cert!r} is no PEM file with a certificate and key ({error})."
                 ) from None
@@ -75,11 +75,11 @@ class Connect:
         import httpx
 
         if isinstance(self.verify, str):
-            where = Path(self.verify).expanduser()
-            folder, file = (where, None) if where.is_dir() else (None, where)
             try:
+                where = expanded(self.verify)
+                folder, file = (where, None) if where.is_dir() else (None, where)
                 return ssl.create_default_context(cafile=file, capath=folder)
-            except OSError as error:
+            except (OSError, ValueError) as error:
                 raise ConfigError(f"verify: {self.verify!r} holds no certificates ({error}).") from None
         if not self.verify:
             log.warning("certificates are not verified: verify=False")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 GateMode = Literal["always", "auto", "never"]
 
@@ -32,6 +32,15 @@ class EconomicsOptions(BaseModel):
     memory: Annotated[int, Field(ge=20)] = 200
     half_life_days: Annotated[float, Field(gt=0)] = 7.0
     state: Annotated[str, Field(min_length=1)] | None = None
+
+    @field_validator("state")
+    @classmethod
+    def _place(cls, value: str | None) -> str | None:
+        from specclient.config.places import expanded  # whose package is made of this module too
+
+        if value is not None:
+            expanded(value)
+        return value
 
     @property
     def watches(self) -> bool:

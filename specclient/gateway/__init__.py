@@ -6,9 +6,9 @@ Import this package only where starlette and uvicorn are installed (`pip install
 """
 
 try:
+    from specclient.config.serving import ServeSettings
     from specclient.gateway.app import create_app
     from specclient.gateway.run import serve
-    from specclient.gateway.settings import ServeSettings
 except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "prometheus_client"):
         raise

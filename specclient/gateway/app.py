@@ -16,12 +16,12 @@ from starlette.routing import Route
 
 from specclient._version import __version__
 from specclient.config import Config, load_config
+from specclient.config.serving import ServeSettings
 from specclient.errors import ConfigError
 from specclient.gateway.answers import Problem, json_response, problem_response
 from specclient.gateway.completions import Completions
 from specclient.gateway.guard import Guard
 from specclient.gateway.metrics import Metrics
-from specclient.gateway.settings import ServeSettings
 from specclient.gateway.targets import Targets
 from specclient.tracing import DEFAULT_OPTIONS, TracingOptions
 

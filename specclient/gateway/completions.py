@@ -17,6 +17,7 @@ from pydantic_core import from_json
 from starlette.types import Message, Receive, Scope, Send
 
 from specclient import tracing
+from specclient.config.serving import ServeSettings
 from specclient.core import drive
 from specclient.core.asked import fault_in_count, fault_in_messages
 from specclient.core.flow import Flow
@@ -27,7 +28,6 @@ from specclient.gateway.guard import too_large
 from specclient.gateway.infer import inferred_prediction
 from specclient.gateway.metrics import Counted, Metrics
 from specclient.gateway.reply import DONE, Reply
-from specclient.gateway.settings import ServeSettings
 from specclient.gateway.targets import Targets, Unknown
 from specclient.report import Reason, Report
 

@@ -13,9 +13,9 @@ from collections.abc import Iterable
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from specclient.config.serving import ServeSettings, is_loopback
 from specclient.gateway.answers import Problem, problem_response
 from specclient.gateway.metrics import Metrics
-from specclient.gateway.settings import ServeSettings, is_loopback
 
 OPEN_PATHS = frozenset({"/healthz"})
 UNCOUNTED_PATHS = OPEN_PATHS | {"/metrics"}

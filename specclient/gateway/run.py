@@ -13,9 +13,9 @@ import uvicorn
 
 from specclient._version import __version__
 from specclient.config import Config, load_config
+from specclient.config.serving import ServeSettings
 from specclient.errors import ConfigError
 from specclient.gateway.app import create_app
-from specclient.gateway.settings import ServeSettings
 from specclient.tracing import DEFAULT_OPTIONS, TracingOptions
 
 KEEP_ALIVE_SECONDS = 75

@@ -98,3 +98,16 @@ def test_what_is_missing_is_one_sentence(
     assert said.startswith("error: ")
     assert said.endswith(f"{install}.")
     assert "None" not in said
+
+
+def test_the_section_of_the_server_is_checked_where_it_cannot_be_served(
+    others: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "specclient.toml").write_text('[serve]\nport = "x"\nfoo = 1\n')
+    code = f"import sys; sys.modules.update(dict.fromkeys({others!r})); {MAIN}"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "config", "check"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert "serve.port: input should be" in done.stdout
+    assert "serve.foo: extra inputs" in done.stdout

@@ -124,3 +124,20 @@ def test_probe_says_that_a_key_is_asked_for(
     assert "answers 401" in outcome.err
     assert "give another key" in outcome.err
     assert "sk-wrong" not in outcome.err + outcome.out
+
+
+@pytest.mark.parametrize(
+    "address", ["http://[::1", "[::1/v1", "http://a b", "http://exämple.invalid", "h:99999"]
+)
+def test_probe_refuses_what_is_no_address(cli: Any, address: str) -> None:
+    outcome = cli("probe", address)
+    assert (outcome.code, outcome.out, outcome.err.count("\n")) == (2, "", 1)
+    assert outcome.err.startswith("error: The address to probe ")
+
+
+@pytest.mark.parametrize("command", [("chat", "hi"), ("explain",)])
+def test_an_address_that_cannot_be_read_is_one_sentence(cli: Any, command: tuple[str, ...]) -> None:
+    outcome = cli(*command, "--base-url", "http://[::1/v1", "-m", "m")
+    assert outcome.code == 2
+    assert outcome.err.startswith("error: argument: base_url: is no address: its host cannot be read")
+    assert outcome.err.count("\n") == 1

@@ -92,9 +92,13 @@ def test_nothing_of_a_call_is_logged(door: SyncDoor, caplog: pytest.LogCaptureFi
 
 @pytest.mark.parametrize("end", ["-✓", "\nx: y", "\x00", "\r"])
 def test_a_key_no_header_can_hold(door: SyncDoor, end: str) -> None:
-    door.make(api_key="sk-schlüssel" + end)
+    key = "sk-schlüssel" + end
+    with pytest.raises(specclient.ConfigError, match="argument: api_key: holds a") as caught:
+        door.make(api_key=key)
+    assert "schlüssel" not in everything(caught.value)
+    door.make()
     with pytest.raises(specclient.ConfigError, match="header authorization") as caught:
-        door.create()
+        door.create(extra_headers={"authorization": f"Bearer {key}"})
     assert "schlüssel" not in everything(caught.value)
     assert door.server.requests == []
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from specclient.config import Config
+from specclient.config.masking import on_one_line
 from specclient.errors import ConfigError
 
 DEFAULT_PORT = 8377
@@ -65,12 +66,12 @@ class ServeSettings(BaseModel):
         if token is None and self.token_env is not None:
             found = env.get(self.token_env)
             if not found:
-                raise ConfigError(f"serve.token_env names {self.token_env}, which is not set.")
+                raise ConfigError(f"serve.token_env names {on_one_line(self.token_env)}, which is not set.")
             token = SecretStr(found)
         if token is None and not is_loopback(self.host):
             raise ConfigError(
-                f"Serving on {self.host} would give everyone who reaches this machine your keys: "
-                f"set serve.token_env (or --token-env), or serve on 127.0.0.1."
+                f"Serving on {on_one_line(self.host)} would give everyone who reaches this machine your "
+                f"keys: set serve.token_env (or --token-env), or serve on 127.0.0.1."
             )
         return self.model_copy(update={"token": token})
 
