@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from specclient_engine.errors import CacheUnusable
 from specclient_engine.models.cache import cache_root
 from specclient_engine.runner.base import ModelRunner
 
@@ -48,9 +49,13 @@ class KeptTimings:
 
 
 def kept_timings(runner: ModelRunner) -> KeptTimings | None:
-    """Where the timings of `runner` are kept; None for one that does not say what they depend on."""
+    """Where the timings of `runner` are kept; None for one that does not say what they depend on, and where
+    the cache has no place."""
     identity = getattr(runner, "cost_identity", None)
     if identity is None:
         return None
     digest = hashlib.sha256(str(identity).encode()).hexdigest()
-    return KeptTimings(cache_root() / "timings" / f"{digest[:20]}.json")
+    try:
+        return KeptTimings(cache_root() / "timings" / f"{digest[:20]}.json")
+    except CacheUnusable:
+        return None

@@ -166,7 +166,9 @@ def test_what_passes_cost_is_kept_for_the_next_start(tmp_path: Path) -> None:
     assert file.read_text() == json.dumps(found[1])
 
 
-def test_timings_are_kept_apart_by_all_that_they_depend_on(tmp_path: Path) -> None:
+def test_timings_are_kept_apart_by_all_that_they_depend_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     library = native_library()
     if isinstance(library, str):
         pytest.skip(library)
@@ -184,6 +186,8 @@ def test_timings_are_kept_apart_by_all_that_they_depend_on(tmp_path: Path) -> No
     ]
     assert all(isinstance(runner, NativeRunner) for runner in runners)
     assert len({runner.cost_identity for runner in runners}) == len(runners)  # type: ignore[union-attr]
+    monkeypatch.setenv("SPECCLIENT_CACHE", "~nosuchuser/x")
+    assert kept_timings(runners[0]) is None  # type: ignore[arg-type]
     assert kept_timings(RecordingRunner(PlainRunner(tiny_model(), max_context=64))) is None  # type: ignore[arg-type]
 
 

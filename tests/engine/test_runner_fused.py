@@ -304,6 +304,7 @@ def test_without_a_compiler_the_framework_computes_and_int8_is_refused(
 ) -> None:
     save_model("qwen2", tmp_path)
     monkeypatch.setenv("PATH", "")
+    monkeypatch.setenv("SPECCLIENT_CACHE", str(tmp_path / "empty"))
     native_library.cache_clear()
     try:
         with caplog.at_level("INFO", logger="specclient_engine"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import hashlib
+import logging
 import os
 import platform
 import shutil
@@ -12,7 +13,10 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from ..errors import CacheUnusable, NotEnoughDisk
 from ..models.cache import cache_root, locked
+
+_log = logging.getLogger(__name__)
 
 SOURCES = Path(__file__).with_name("kernels")
 NEEDED = ("avx2", "fma")
@@ -26,26 +30,31 @@ DOT = ("avx512_vnni", "avx512_bf16")
 
 FLAGS = ("-O3", "-mtune=native", "-shared", "-fPIC", "-fopenmp", "-Wno-psabi")
 SECONDS = 120
+_SEAL = hashlib.sha256().digest_size
+_NO_COMPILER = "there is no C compiler (cc, gcc or clang) on the PATH"
 
 
 @functools.cache
 def native_library() -> ctypes.CDLL | str:
     """The compiled kernels; where there can be none, why, in half a sentence.
 
-    The first call on a machine compiles for a few seconds; the file's name carries the hash of the
-    source, the flags and the compiler, so that it is never taken for another's.
+    The first call on a machine compiles for a few seconds and keeps the file, whose name carries the hash of
+    the source, the flags and the processor, so that it is never taken for another's; whichever compiler made
+    it. Where it cannot be kept, each process compiles its own. That there can be none although the processor
+    could run them is warned of, once.
     """
     has = instructions()
     missing = [name for name in NEEDED if name not in has]
     if missing:
         return f"this processor has no {missing[0]}"
-    compiler = next((found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))), None)
-    if compiler is None:
-        return "there is no C compiler (cc, gcc or clang) on the PATH"
-    try:
-        return ctypes.CDLL(str(_compiled(compiler, [*FLAGS, *_instruction_flags(has)])))
-    except (OSError, subprocess.SubprocessError) as problem:
-        return f"{compiler} could not build the kernels ({type(problem).__name__})"
+    found = _kept_or_built([*FLAGS, *_instruction_flags(has)])
+    if isinstance(found, str):
+        _log.warning(
+            "The engine runs without its compiled kernels, which takes several times as long, because %s: "
+            "install a working C compiler (gcc or clang).",
+            found,
+        )
+    return found
 
 
 def _instruction_flags(has: frozenset[str]) -> list[str]:
@@ -56,21 +65,90 @@ def _instruction_flags(has: frozenset[str]) -> list[str]:
     return ["-m" + name.replace("_", "") for name in used]
 
 
-def _compiled(compiler: str, flags: list[str]) -> Path:
-    version = subprocess.run([compiler, "--version"], capture_output=True, check=True, timeout=SECONDS).stdout
+def _kept_or_built(flags: list[str]) -> ctypes.CDLL | str:
+    name = f"fused-{_identity(flags)}.so"
+    try:
+        library = cache_root() / "native" / name
+        # It has its name only once it is whole: where it is, a folder that cannot be written to will do.
+        if (kept := _kept(library)) is not None:
+            return kept
+        if not _compilers():
+            return _NO_COMPILER
+        with locked(library):
+            return _kept(library) or _built(flags, name, library)
+    except (CacheUnusable, NotEnoughDisk) as problem:
+        found = _built(flags, name)
+        if isinstance(found, ctypes.CDLL):
+            _not_kept(problem)
+        return found
+
+
+def _identity(flags: list[str]) -> str:
     sources = [path.read_bytes() for path in sorted(SOURCES.iterdir())]
-    digest = hashlib.sha256(b"\0".join([*sources, " ".join(flags).encode(), version]))
-    library = cache_root() / "native" / f"fused-{digest.hexdigest()[:20]}.so"
-    if library.exists():  # it has its name only once it is whole
-        return library
-    with locked(library):
-        if not library.exists():
-            with tempfile.TemporaryDirectory(dir=library.parent) as scratch:
-                made = Path(scratch) / library.name
+    parts = [*sources, " ".join(flags).encode(), processor_name().encode()]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:20]
+
+
+def _kept(library: Path) -> ctypes.CDLL | None:
+    """The library; None where it is not there, damaged (which could end the process), or not to be loaded."""
+    try:
+        content = library.read_bytes()
+        whole = content[-_SEAL:] == hashlib.sha256(content[:-_SEAL]).digest()
+        return ctypes.CDLL(str(library)) if whole else None
+    except OSError:
+        return None
+
+
+def _built(flags: list[str], name: str, library: Path | None = None) -> ctypes.CDLL | str:
+    """What the first compiler that can makes of the source, kept as `library`; why none could."""
+    failed = _NO_COMPILER
+    for compiler in _compilers():
+        try:
+            with tempfile.TemporaryDirectory(prefix="specclient-") as scratch:
+                made = Path(scratch) / name
                 command = [compiler, *flags, "-o", str(made), str(SOURCES / "pass.c"), "-lm"]
-                subprocess.run(command, capture_output=True, check=True, timeout=SECONDS)
-                os.replace(made, library)
-    return library
+                subprocess.run(
+                    command, capture_output=True, text=True, errors="replace", check=True, timeout=SECONDS
+                )
+                if library is not None:
+                    _keep(made, library)
+                # Once it is loaded, its file may go.
+                return (library and _kept(library)) or ctypes.CDLL(str(made))
+        except (OSError, subprocess.SubprocessError) as problem:
+            failed = f"{compiler} could not build the kernels ({_reason(problem)})"
+    return failed
+
+
+def _compilers() -> list[str]:
+    found = (shutil.which(name) for name in ("cc", "gcc", "clang"))
+    return [path for path in found if path is not None]
+
+
+def _keep(made: Path, library: Path) -> None:
+    """Keeps what was built with its hash behind it, where nothing that loads it looks."""
+    content = made.read_bytes()
+    try:
+        with tempfile.TemporaryDirectory(dir=library.parent) as scratch:
+            sealed = Path(scratch) / library.name
+            sealed.write_bytes(content + hashlib.sha256(content).digest())
+            os.replace(sealed, library)
+    except OSError as problem:
+        _not_kept(problem)
+
+
+def _not_kept(problem: Exception) -> None:
+    _log.warning("The compiled kernels are not kept, and each start compiles them for seconds: %s", problem)
+
+
+def _reason(problem: Exception) -> str:
+    """What a compiler or the system said, in a line."""
+    if isinstance(problem, subprocess.CalledProcessError):
+        lines = [line.strip() for line in str(problem.stderr).splitlines() if line.strip()]
+        errors = [line for line in lines if "error" in line.lower()]
+        return (errors or lines or [f"exit {problem.returncode}"])[0]
+    if isinstance(problem, subprocess.TimeoutExpired):
+        return f"it took longer than {SECONDS} s"
+    return str(problem)
 
 
 def instructions() -> frozenset[str]:
