@@ -81,15 +81,15 @@ def shape_of(model: str) -> ModelShape:
     """
     if "=" in model:
         return _from_numbers(model)
-    path = Path(model).expanduser()
-    if path.is_dir():
-        return _from_folder(path, path.name)
-    if path.is_file():
-        return _from_gguf(path)
     from specclient_engine.models import KNOWN_MODELS, cached, known_model
 
     row = known_model(model)
     if row is None:
+        path = Path(model).expanduser()
+        if path.is_dir():
+            return _from_folder(path, path.name)
+        if path.is_file():
+            return _from_gguf(path)
         names = ", ".join(known.name for known in KNOWN_MODELS)
         raise ConfigError(
             f"There is no model at {model!r}: give a folder, a GGUF file, one of {names}, or its numbers as "

@@ -67,3 +67,10 @@ def test_a_broken_folder_is_refused(folder: Path) -> None:
     (folder / "model.safetensors").write_bytes(b"\x01")
     with pytest.raises(ConfigError, match="cannot be read"):
         shape_of(str(folder))
+
+
+def test_a_known_name_means_the_known_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "smollm2").write_text("not a model")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match="smollm2-135m is not in the cache"):
+        shape_of("smollm2")

@@ -179,3 +179,14 @@ def test_a_disk_that_safetensors_fills_is_no_broken_model(
     monkeypatch.setattr("safetensors.torch.save_file", full)
     with pytest.raises(OSError, match="No space left on device"):
         convert_gguf(file, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("given", "passed_on"), [([], ["-P"]), (["-E"], ["-P", "-E"]), (["-I"], ["-P", "-E", "-s"])]
+)
+def test_what_this_process_was_told_of_its_environment_holds_there_too(
+    given: list[str], passed_on: list[str]
+) -> None:
+    code = "from specclient_engine.models.interpreter import python_command; print(*python_command()[1:])"
+    done = subprocess.run([sys.executable, *given, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == passed_on
