@@ -12,7 +12,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from specclient.cli.terminal import exit_code
 from specclient_engine.api import Progress
@@ -340,6 +342,30 @@ def test_a_hub_that_cannot_be_reached_is_told_for_an_id_as_for_a_name(
     assert done.stdout.startswith("ModelUnreachable foo/bar could not be fetched (the Hugging Face hub: ")
     assert "by the proxy 127.0.0.1:9: connection refused" in done.stdout
     assert "sentinel" not in done.stdout
+
+
+@pytest.mark.parametrize(("damage", "asked"), [(None, [False]), (5, [False, True]), (100, [False, True])])
+def test_a_model_of_the_hub_is_fetched_anew_where_it_is_damaged(
+    damage: int | None, asked: list[bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights = tmp_path / "model.safetensors"
+    for name in ("config.json", "tokenizer.json"):
+        (tmp_path / name).write_text("{}")
+    save_file({"a": np.ones(100)}, weights)
+    if damage is not None:
+        os.truncate(weights, damage)
+    forced: list[bool] = []
+
+    def snapshot(_repo: str, *, force_download: bool, **_: object) -> str:
+        forced.append(force_download)
+        if force_download:
+            save_file({"a": np.ones(100)}, weights)
+        return str(tmp_path)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot)
+    assert locate("somebody/some-model").path == tmp_path
+    assert forced == asked
+    assert load_file(weights)["a"].sum() == 100
 
 
 def test_a_known_name_means_the_known_model_whatever_lies_here(

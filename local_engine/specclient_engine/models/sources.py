@@ -124,23 +124,42 @@ def _from_hub(model: KnownModel, part: Path, progress: ProgressCallback | None) 
 
 
 def fetch_folder(repo: str) -> Path:
-    """The folder of a model of the hub, in the hub's own cache.
+    """The folder of a model of the hub, in the hub's own cache; fetched anew where its weights are damaged.
 
     Raises ModelNotFound when it is not there (ModelUnreachable where the hub could not be asked, or failed
     on the way), NotEnoughDisk.
     """
     if importlib.util.find_spec("huggingface_hub") is None:
         raise ModelNotFound(f"{repo} is of the hub, and huggingface_hub is not installed: {_INSTEAD}")
+    folder = _snapshot(repo)
+    whole = all(_is_whole(weights) for weights in folder.glob("*.safetensors"))
+    return folder if whole else _snapshot(repo, anew=True)
+
+
+def _snapshot(repo: str, *, anew: bool = False) -> Path:
     import huggingface_hub as hub
 
+    wanted = ["*.json", "*.safetensors", "*.jinja", "tokenizer.model"]
     try:
-        found = hub.snapshot_download(
-            repo, allow_patterns=["*.json", "*.safetensors", "*.jinja", "tokenizer.model"], etag_timeout=5
+        return Path(
+            hub.snapshot_download(
+                repo, allow_patterns=wanted, etag_timeout=_ANSWER_WITHIN, force_download=anew
+            )
         )
     except Exception as error:
         # The hub's client raises its HTTP library's own classes, which changed between its releases.
         raise _of_the_hub(repo, error) from error
-    return Path(found)
+
+
+def _is_whole(weights: Path) -> bool:
+    """Whether the file is as long as it says itself."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(weights, framework="np"):
+            return True
+    except (SafetensorError, OSError):
+        return False
 
 
 def _of_the_hub(repo: str, error: Exception) -> EngineError:
