@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from specclient.cli import options
-from specclient.cli.terminal import guarded, note, stderr, stdout, write_json
+from specclient.cli.terminal import draws, guarded, note, stderr, stdout, write_json
 
 if TYPE_CHECKING:
     from specclient.bench.cases import Case
@@ -201,7 +200,7 @@ def _about(
 
 
 class _Progress:
-    """A bar over all trials on stderr; where that is no terminal, a line for each block that is done."""
+    """A bar over all trials on stderr; where nothing can be drawn, a line for each block that is done."""
 
     def __init__(self, total: int, done: int) -> None:
         self._total = total
@@ -211,7 +210,7 @@ class _Progress:
         self._task: Any = None
 
     def __enter__(self) -> _Progress:
-        if sys.stderr.isatty():
+        if draws():
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
             columns = (

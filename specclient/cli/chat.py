@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from specclient.cli import options
-from specclient.cli.terminal import guarded, read_stdin, stderr, write_json
+from specclient.cli.terminal import check_text, guarded, read_stdin, stderr, write_json
 
 if TYPE_CHECKING:
     from specclient.report import Report
@@ -41,13 +41,18 @@ def chat(
     as_json: options.Json = False,
 ) -> None:
     """Ask a model. The answer streams to stdout; reasoning and figures go to stderr."""
-    from specclient.cli.clients import open_client
+    from specclient.cli.clients import client_of, pick_target
 
+    for option, text in (("PROMPT", prompt), ("--system", system), ("--prediction", prediction)):
+        check_text(option, text)
     known = _known_text(prediction, prediction_file)
     settings = options.chosen(prediction=known, temperature=temperature, seed=seed, max_tokens=max_tokens)
     messages = [{"role": "system", "content": system}] if system else []
     question = _question(prompt)
-    with open_client(target, provider, model, base_url=base_url, config=config) as client:
+    picked, loaded = pick_target(target, provider, model, base_url=base_url, config=config)
+    if picked.provider == "local":
+        _check_temperature(temperature)
+    with client_of(picked, loaded) as client:
         if question is None:
             _converse(client, messages, settings, account=account)
             return
@@ -122,6 +127,16 @@ def _question(prompt: str | None) -> str | None:
     if not text.strip():
         raise ConfigError("There is no question: give one as the argument or on stdin.")
     return text
+
+
+def _check_temperature(temperature: float | None) -> None:
+    """What the engine would refuse is said before it is loaded."""
+    from specclient.core.local_request import RANGES
+    from specclient.errors import ConfigError
+
+    low, high = RANGES["temperature"]
+    if temperature is not None and not low <= temperature <= high:
+        raise ConfigError(f"--temperature is a number from {low} to {high}, not {temperature:g}.")
 
 
 def _known_text(text: str | None, file: Path | None) -> Any:

@@ -69,12 +69,18 @@ def open_client(
     **values: Any,
 ) -> Iterator[Client]:
     """A client for what the options mean; an engine that it needs is loaded first, in sight."""
+    with client_of(*pick_target(target, provider, model, config=config, **values)) as client:
+        yield client
+
+
+@contextmanager
+def client_of(target: Target, config: Config) -> Iterator[Client]:
+    """A client for a target that was picked; an engine that it needs is loaded first, in sight."""
     from specclient.client import Client
 
-    picked, loaded = pick_target(target, provider, model, config=config, **values)
-    with Client(target=picked, config=loaded) as client:
-        if picked.provider == "local":
-            load_engine(picked)
+    with Client(target=target, config=config) as client:
+        if target.provider == "local":
+            load_engine(target)
         yield client
 
 

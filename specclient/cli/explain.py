@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from specclient.cli import options
-from specclient.cli.terminal import guarded, note, stdout, write_json
+from specclient.cli.terminal import check_text, guarded, note, read_stdin, stdout, write_json
 
 if TYPE_CHECKING:
     from specclient.core.plan import Plan
@@ -98,6 +97,7 @@ def _request(request: str | None, file: Path | None, instruction: str) -> dict[s
     from specclient.textfile import FileImage
 
     if file is not None:
+        check_text("--instruction", instruction)
         body = EditRun.start(file, instruction).request
         return {**body, "prediction": {"type": "content", "content": body["prediction"].text}}
     if request is None:
@@ -106,7 +106,7 @@ def _request(request: str | None, file: Path | None, instruction: str) -> dict[s
             "messages": [{"role": "user", "content": f"Rename foo to bar:\n\n{known}"}],
             "prediction": {"type": "content", "content": known},
         }
-    text = sys.stdin.read() if request == "-" else FileImage.load(request).text
+    text = read_stdin() if request == "-" else FileImage.load(request).text
     try:
         parsed = json.loads(text)
     except ValueError as error:
@@ -136,13 +136,24 @@ def _print(plan: Plan, asked: dict[str, Any]) -> None:
 def _body_diff(asked: dict[str, Any], sent: dict[str, Any]) -> list[str]:
     from difflib import ndiff
 
-    def lines(body: dict[str, Any]) -> list[str]:
-        # Without the commas a key that is added at the end changes no line before it.
-        return [line.removesuffix(",") for line in json.dumps(body, indent=2, ensure_ascii=False).split("\n")]
-
-    # Nor is a key changed that stands at another place.
+    # A key is not changed that stands at another place.
     order = list(asked)
     sent = dict(
         sorted(sent.items(), key=lambda item: order.index(item[0]) if item[0] in asked else len(order))
     )
-    return [line for line in ndiff(lines(asked), lines(sent)) if not line.startswith("?")]
+    before, after = (json.dumps(body, indent=2, ensure_ascii=False).split("\n") for body in (asked, sent))
+
+    def bare(lines: list[str]) -> list[str]:
+        # Compared without the commas, a key that is added at the end changes no line before it.
+        return [line.removesuffix(",") for line in lines]
+
+    whole = {"-": iter(before), "+": iter(after)}
+    found = []
+    for line in ndiff(bare(before), bare(after)):
+        sign = line[:1]
+        if sign == "?":
+            continue
+        if sign == " ":
+            next(whole["-"])
+        found.append(f"{sign} {next(whole['-' if sign == '-' else '+'])}")
+    return found

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from specclient.config import Config
 
 _START_SECONDS = 30.0
+_ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
 @guarded
@@ -74,13 +75,33 @@ def environment(tool: str, url: str, token: str, model: str) -> dict[str, str]:
 
 
 def _run(command: list[str], variables: Mapping[str, str]) -> int:
-    """Run the tool in the foreground. An interrupt is for the tool, which shares the terminal."""
+    """Run the tool in the foreground.
+
+    An interrupt is for the tool, which shares the terminal; what would end us alone is passed on to it,
+    because it has no server without us.
+    """
+    told: list[int] = []
+    child: subprocess.Popen[bytes] | None = None
+
+    def pass_on(number: int, _: object) -> None:
+        told.append(number)
+        if child is not None:
+            child.send_signal(number)
+
     # A handler, not SIG_IGN: that one would be inherited.
-    before = signal.signal(signal.SIGINT, lambda *_: None)
+    before = {signal.SIGINT: signal.signal(signal.SIGINT, lambda *_: None)}
+    heeded = [
+        number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN
+    ]  # as under nohup
+    before |= {number: signal.signal(number, pass_on) for number in heeded}
     try:
-        code = subprocess.call(command, env={**os.environ, **variables})
+        with subprocess.Popen(command, env={**os.environ, **variables}) as child:
+            for number in told:  # before the tool was there
+                child.send_signal(number)
+            code = child.wait()
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
     return code if code >= 0 else 128 - code
 
 

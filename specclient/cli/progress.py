@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-import sys
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from specclient.cli.terminal import note, stderr
+from specclient.cli.terminal import draws, note, stderr
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -30,7 +29,7 @@ _CACHE_MARK = re.compile(r"-[0-9a-f]{12}-v\d+$")
 
 
 class EngineProgress:
-    """Shows how a model is got ready. Where stderr is no terminal, it says one sentence a stage.
+    """Shows how a model is got ready. Where nothing can be drawn, it says one sentence a stage.
 
     A context manager: the bars are taken away at its end.
     """
@@ -38,7 +37,7 @@ class EngineProgress:
     def __init__(self) -> None:
         self._bars: Any = None
         self._tasks: dict[tuple[str, str], Any] = {}
-        self._terminal = sys.stderr.isatty()
+        self._terminal = draws()
         self._starting: Any = None
 
     def __enter__(self) -> EngineProgress:
@@ -102,7 +101,7 @@ def _amount(stage: Stage) -> str:
 class LiveText:
     """The end of a text that is being written, over a bar that compares it with the `expected` length.
 
-    A context manager; `feed` takes the pieces. Where stderr is no terminal nothing is shown.
+    A context manager; `feed` takes the pieces. Where nothing can be drawn nothing is shown.
     """
 
     def __init__(self, title: str, expected: int | None = None) -> None:
@@ -113,7 +112,7 @@ class LiveText:
         self._live: Any = None
 
     def __enter__(self) -> LiveText:
-        if sys.stderr.isatty():
+        if draws():
             from rich.live import Live
 
             self._live = Live(

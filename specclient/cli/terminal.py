@@ -36,6 +36,11 @@ def stderr() -> Console:
     return _console(sys.stderr)
 
 
+def draws() -> bool:
+    """Whether what is drawn on stderr can be taken away again: not in a file, nor where TERM is dumb."""
+    return sys.stderr.isatty() and not stderr().is_dumb_terminal
+
+
 def _console(stream: Any) -> Console:
     from rich.console import Console
 
@@ -69,6 +74,20 @@ def read_stdin() -> str:
         raise ConfigError(f"stdin is not UTF-8 text (byte {error.start}): convert it first.") from None
     except OSError as error:
         raise ConfigError(f"stdin cannot be read: {error.strerror}.") from None
+
+
+def check_text(option: str, text: str | None) -> None:
+    """Raises ConfigError where an argument holds bytes that are no text in this system's encoding."""
+    from specclient.errors import ConfigError
+
+    try:
+        (text or "").encode()
+    except UnicodeEncodeError as error:
+        byte = ord(error.object[error.start]) - 0xDC00  # as Python hands it over (PEP 383)
+        raise ConfigError(
+            f"{option} holds a byte that is no {sys.getfilesystemencoding()} text (0x{byte:02X} at "
+            f"{error.start}): convert it first."
+        ) from None
 
 
 def write_json(value: Any) -> None:

@@ -39,6 +39,7 @@ from specclient.errors import (
 from specclient.prediction import Prediction
 from specclient.report import Report
 from specclient.tracing import Call, CallOutcome, TracingOptions, outcome_of
+from specclient_providers.signs import GATEWAY
 
 
 class Flow:
@@ -217,7 +218,8 @@ class Flow:
         asked = self.request.get("model") if destination is self.destinations[0] else None
         model = asked or destination.target.model
         facts = destination.facts(self.api, model)
-        if model is None and not facts.in_process:
+        has_its_own = facts.in_process or facts.provider == GATEWAY
+        if model is None and not has_its_own:
             raise ConfigError(f"No model for target {destination.name!r}: pass model= or configure it.")
         return build_plan(
             {**self.request, "model": model} if model else self.request,
@@ -388,6 +390,7 @@ class Flow:
 def _combined(error: APIError, told: list[str]) -> APIError:
     """The last error that a target gave; with several targets its message tells of all."""
     if len(told) > 1:
-        error.message = f"All {len(told)} targets failed. {'; '.join(told)}"
+        clauses = (sentence.removesuffix(".") for sentence in told[:-1])
+        error.message = f"All {len(told)} targets failed. {'; '.join([*clauses, told[-1]])}"
         error.args = (error.message,)
     return error

@@ -34,7 +34,7 @@ _WITHOUT_MEANING_HERE = frozenset(
 )
 """Read elsewhere, or about a hosted service only: their absence changes no output."""
 
-_RANGES: dict[str, tuple[float, float]] = {
+RANGES: dict[str, tuple[float, float]] = {
     "temperature": (0, 2),
     "top_p": (0, 1),
     "presence_penalty": (-2, 2),
@@ -144,7 +144,7 @@ def _refuse(body: Mapping[str, Any]) -> None:
             raise _bad(said, key)
         if body.get(key) not in (None, 1):
             raise _bad(f"The embedded engine makes one answer a request; send it {body[key]} times.", key)
-    for key, (low, high) in _RANGES.items():
+    for key, (low, high) in RANGES.items():
         value = body.get(key)
         if value is not None and not _within(value, low, high):
             raise _bad(f"{key} is a number from {low} to {high}, not {value!r}.", key)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markup import escape
 from rich.segment import Segment
 from rich.style import Style
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from specclient.report import Report
@@ -18,6 +20,9 @@ from specclient.tracing.picture import Bar, Picture, of_report, seconds_text
 STYLES = {"server": "cyan", "engine": "green", "derived": "yellow", "client": "bright_blue"}
 EIGHTHS = " ▏▎▍▌▋▊▉"
 MIN_TRACK = 12
+_MEASURED_BY = "measured by"
+_LABEL = 14
+"""Cells that a label needs to be told from the others."""
 
 
 def waterfall(report: Report) -> Waterfall:
@@ -34,24 +39,56 @@ class Waterfall:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         picture = self.picture
         words = _Words(options.ascii_only)
+        times = [words(seconds_text(bar.seconds)) for bar in picture.bars]
+        columns = _columns(options.max_width, max(map(cell_len, ["time", *times])))
         table = Table(
             box=None, pad_edge=False, expand=True, title=escape(words(picture.title)), title_justify="left"
         )
-        table.add_column("", no_wrap=True, overflow="ellipsis")
-        table.add_column("time", justify="right", no_wrap=True)
-        table.add_column(
-            words(f"0 → {seconds_text(picture.seconds)}"), ratio=1, min_width=MIN_TRACK, no_wrap=True
-        )
-        table.add_column("measured by", no_wrap=True)
-        for bar in picture.bars:
-            track = _Track(bar, picture.seconds, "gray50" if bar.kind == "call" else _style(bar))
-            table.add_row(_label(bar, words), words(seconds_text(bar.seconds)), track, _measured(bar))
+        table.add_column("", no_wrap=True, overflow="ellipsis", max_width=columns.label, ratio=columns.ratio)
+        table.add_column("time", justify="right", no_wrap=True, min_width=columns.time)
+        if columns.track:
+            axis = words(f"0 → {seconds_text(picture.seconds)}")
+            table.add_column(axis, ratio=1, min_width=MIN_TRACK, no_wrap=True)
+        if columns.source:
+            table.add_column(_MEASURED_BY, no_wrap=True, min_width=len(_MEASURED_BY))
+        for bar, time in zip(picture.bars, times, strict=True):
+            cells: list[Any] = [_label(bar, words), time]
+            if columns.track:
+                cells.append(_Track(bar, picture.seconds, "gray50" if bar.kind == "call" else _style(bar)))
+            if columns.source:
+                cells.append(_measured(bar))
+            table.add_row(*cells)
         yield table
         if picture.facts:
             yield ""
             yield _facts(picture, words)
         for remark in picture.remarks:
             yield Text(words(f"• {remark}"), style="dim")
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Which columns there is room for. A duration without its unit would be another one, so that it is never
+    cut; the track goes first, then who measured, and labels are cut in between."""
+
+    label: int
+    time: int
+    track: bool
+    source: bool
+
+    @property
+    def ratio(self) -> int | None:
+        """Without the track the labels take the room that is left."""
+        return None if self.track else 1
+
+
+def _columns(width: int, time: int) -> _Columns:
+    room = width - time - 1
+    source = room - len(_MEASURED_BY) - 1 >= _LABEL
+    room -= (len(_MEASURED_BY) + 1) * source
+    track = source and room - MIN_TRACK - 1 >= _LABEL
+    room -= (MIN_TRACK + 1) * track
+    return _Columns(max(room, 1), time, track, source)
 
 
 def _style(bar: Bar) -> str:
@@ -87,7 +124,7 @@ def _measured(bar: Bar) -> Text:
 
 
 def _facts(picture: Picture, words: _Words) -> Table:
-    grid = Table.grid(padding=(0, 2))
+    grid = Table.grid("", Column(overflow="fold"), padding=(0, 2))
     for name, value in picture.facts:
         grid.add_row(Text(words(name), style="dim"), Text(words(value)))
     return grid

@@ -79,6 +79,37 @@ def test_chat_without_a_question_is_a_usage_error(process: Any) -> None:
     assert "no question" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "option"),
+    [
+        (("chat", "caf\udce9"), "PROMPT"),
+        (("chat", "hi", "-s", "caf\udce9"), "--system"),
+        (("chat", "hi", "--prediction", "caf\udce9"), "--prediction"),
+        (("edit", "a.py", "-i", "caf\udce9"), "--instruction"),
+        (("explain", "--file", "a.py", "-i", "caf\udce9"), "--instruction"),
+    ],
+)
+def test_bytes_that_are_no_text_are_told_for_people(
+    cli: Any, server: ScriptedServer, tmp_path: Path, arguments: tuple[str, ...], option: str
+) -> None:
+    (tmp_path / "a.py").write_text("x = 1\n")
+    outcome = cli(*arguments, "-p", "openai_compatible", "-m", "m", "--base-url", server.url)
+    assert outcome.code == 2
+    assert outcome.err == (
+        f"error: {option} holds a byte that is no utf-8 text (0xE9 at 3): convert it first.\n"
+    )
+    assert not server.requests
+
+
+def test_chat_leaves_the_model_to_our_own_server(cli: Any, server: ScriptedServer) -> None:
+    server.play(sse(chunk("Hello"), finish()))
+    outcome = cli("chat", "hi", "-p", "specclient", "--base-url", server.url)
+    assert (outcome.code, outcome.out) == (0, "Hello\n")
+    assert "model" not in server.requests[0].json
+    refused = cli("chat", "hi", "-p", "openai_compatible", "--base-url", server.url)
+    assert (refused.code, "No model for target" in refused.err) == (2, True)
+
+
 def test_providers_lists_all_and_shows_one(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from specclient_providers import provider_names
 
@@ -128,6 +159,16 @@ def test_explain_prints_body_outcome_and_reasons_without_network(cli: Any) -> No
     assert value["outcome"] == "forwarded"
     assert value["body"]["prediction"]["type"] == "content"
     assert value["reasons"][0]["source"].startswith("https://")
+
+
+def test_explain_shows_bodies_that_are_json(cli: Any, tmp_path: Path) -> None:
+    request = {"model": "gpt-4o", "messages": [], "prediction": "x", "max_tokens": 3}
+    (tmp_path / "request.json").write_text(json.dumps(request))
+    shown = cli("explain", "request.json", "-p", "openai").out.partition("asked:\n")[2].splitlines()
+    planned = json.loads(cli("explain", "request.json", "-p", "openai", "--json").out)["body"]
+    assert json.loads("\n".join(line[2:] for line in shown if line[0] != "+")) == request
+    assert json.loads("\n".join(line[2:] for line in shown if line[0] != "-")) == planned
+    assert [line for line in shown if line[0] != " "], "the prediction has OpenAI's shape in what is sent"
 
 
 def test_explain_takes_a_request_or_a_file(cli: Any, tmp_path: Path) -> None:
@@ -208,7 +249,7 @@ def test_explain_shows_no_change_where_only_the_order_differs(cli: Any, tmp_path
     request = {"max_tokens": 20, "messages": [], "model": "m", "prediction": "x", "stop": ["a"]}
     for order in (list(request), list(reversed(request))):
         (tmp_path / "order.json").write_text(json.dumps({key: request[key] for key in order}))
-        lines = cli("explain", "order.json", "-p", "groq").out.splitlines()
+        lines = cli("explain", "order.json", "-p", "groq").out.replace(",\n", "\n").splitlines()
         assert [line for line in lines if line[:1] in ("+", "-")] == ['-   "prediction": "x"']
 
 

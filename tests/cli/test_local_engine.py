@@ -67,6 +67,14 @@ def test_a_model_that_cannot_be_had_is_one_sentence(
     assert outcome.out == ""
 
 
+def test_a_temperature_that_the_engine_refuses_is_told_before_it_is_loaded(
+    cli: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("specclient.cli.clients.load_engine", lambda _: pytest.fail("the engine was loaded"))
+    outcome = cli("chat", "hi", "-p", "local", "--temperature", "3")
+    assert (outcome.code, outcome.err) == (2, "error: --temperature is a number from 0 to 2, not 3.\n")
+
+
 def test_with_nothing_configured_the_engine_answers(
     cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

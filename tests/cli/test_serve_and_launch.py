@@ -16,6 +16,8 @@ import pytest
 pytest.importorskip("uvicorn")
 
 from specclient.cli.launch import environment
+from specclient.config.serving import DEFAULT_PORT
+from specclient_providers import resolve
 from tests.server import ScriptedServer, chunk, completion, finish, reply, sse
 
 MAIN = "from specclient.cli.main import main; main()"
@@ -62,6 +64,21 @@ def test_the_tools_exit_code_is_returned_and_the_token_is_new(
     assert killed.returncode == 128 + 15
 
 
+def test_what_ends_the_launcher_ends_the_tool(server: ScriptedServer, tmp_path: Path) -> None:
+    config(tmp_path, server)
+    tool = "import os, sys; print(os.getpid(), flush=True); sys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-c", MAIN, "launch", "--", sys.executable, "-c", tool],
+        cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    ) as child:  # fmt: skip
+        assert child.stdout is not None
+        number = int(child.stdout.readline())
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(30) == 128 + signal.SIGTERM
+        with pytest.raises(ProcessLookupError):
+            os.kill(number, 0)
+
+
 def test_a_tool_that_is_not_there_is_one_sentence(
     process: Any, server: ScriptedServer, tmp_path: Path
 ) -> None:
@@ -97,6 +114,10 @@ def test_serve_tells_its_address_and_ends_when_told(server: ScriptedServer, tmp_
     assert child.returncode == 130
     assert out == ""
     assert "Traceback" not in err
+
+
+def test_the_provider_specclient_is_where_serve_listens() -> None:
+    assert resolve("specclient").base_url == f"http://127.0.0.1:{DEFAULT_PORT}/v1"
 
 
 def test_serve_refuses_what_it_should_not_do(process: Any, server: ScriptedServer, tmp_path: Path) -> None:

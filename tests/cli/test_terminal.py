@@ -102,6 +102,20 @@ def test_a_conversion_is_one_sentence_where_there_is_no_terminal(tmp_path: Path)
     assert done.stderr.splitlines() == told
 
 
+def test_a_terminal_that_cannot_be_drawn_upon_is_told_line_by_line(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("foo = 1\n")
+    arguments = ("edit", "a.py", "-i", "x", "-p", "local")
+    _, drawn = on_terminal(*arguments, cwd=tmp_path, code=ENGINE, env={"TERM": "dumb"})
+    assert drawn.split("\r\n") == ["loading tiny", "error: stop here", ""]
+
+
+def test_a_measurement_is_told_line_by_line_there_too(server: ScriptedServer, tmp_path: Path) -> None:
+    server.respond = lambda _: sse(role(), chunk("x"), finish())
+    arguments = ("bench", "--repeats", "1", "-w", "code_edit", *target(server))
+    _, drawn = on_terminal(*arguments, cwd=tmp_path, env={"TERM": "dumb"})
+    assert "done: " in drawn, drawn
+
+
 def test_no_color_is_obeyed(server: ScriptedServer, tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("foo = 1\n")
     server.play(sse(chunk("bar = 1"), finish()))
@@ -149,6 +163,22 @@ def test_a_full_disk_behind_stdout_is_one_sentence(tmp_path: Path) -> None:
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=tmp_path, timeout=60)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert "disk is full" in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
+@pytest.mark.parametrize("arguments", ["--help", "--version", "config --help", "config show", "models list"])
+def test_nothing_that_a_full_disk_does_not_take_is_a_traceback(tmp_path: Path, arguments: str) -> None:
+    command = f"{sys.executable} -c '{MAIN}' {arguments} > /dev/full"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "disk is full" in done.stderr
+
+
+def test_a_full_disk_behind_stderr_loses_no_result(tmp_path: Path) -> None:
+    (tmp_path / "specclient.toml").write_text('[targets.a]\nprovider = "local"\nfallback = ["b"]\n')
+    command = f"{sys.executable} -c '{MAIN}' config show 2> /dev/full"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert (done.returncode, "[targets.a]" in done.stdout) == (0, True)
 
 
 def test_closed_streams_are_no_traceback(server: ScriptedServer, tmp_path: Path) -> None:

@@ -237,7 +237,7 @@ def test_a_fallback_that_cannot_take_the_request_hides_no_failure(
     door: SyncDoor, second: ScriptedServer, configured: Any
 ) -> None:
     configured(more=f'[targets.bare]\nprovider = "vllm"\nbase_url = "{second.url}"', chain='["bare"]')
-    door.server.play(error(404, "no A"))
+    door.server.play(error(404, "no A."))
     with pytest.raises(specclient.NotFoundError, match="no A; bare: No model for target 'bare'") as caught:
         door.create()
     assert ways(caught.value) == [("prod", 404)]

@@ -152,6 +152,17 @@ def test_any_width(width: int) -> None:
     assert max(map(len, printed(REPORT, width=width).splitlines())) <= width
 
 
+@pytest.mark.parametrize("width", [20, 30, 40, 50, 60, 80])
+def test_no_width_cuts_a_duration_from_its_unit(width: int) -> None:
+    drawn = printed(REPORT, width=width)
+    bars = of_report(REPORT).bars
+    rows = drawn.splitlines()[2 : 2 + len(bars)]
+    for row, bar in zip(rows, bars, strict=True):
+        assert f" {seconds_text(bar.seconds)} " in f"{row} ", (row, bar)
+    assert "".join(drawn.split()).count("provider_usage") == 2
+    assert ("measured by" in drawn) == (width >= 40)
+
+
 def test_a_terminal_without_unicode_blocks() -> None:
     timing = TIMING.model_copy(update={"unattributed": 0.1})
     report = Report(target="t", provider="p", model="m", timing=timing)
