@@ -102,14 +102,19 @@ def _converse(
     client: Any, messages: list[dict[str, Any]], settings: dict[str, Any], *, account: bool
 ) -> None:
     """Questions from the terminal until its end (Ctrl-D); the conversation is kept."""
+    from specclient.errors import ConfigError
+
     while True:
         try:
             question = input("> " if sys.stdin.isatty() else "")
         except EOFError:
             print(file=sys.stderr)
             return
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"What was typed is no {error.encoding} text: convert it first.") from None
         if not question.strip():
             continue
+        check_text("What was typed", question)
         messages.append({"role": "user", "content": question})
         answer = _Answer()
         answer.read(client, messages, settings)

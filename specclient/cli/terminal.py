@@ -7,6 +7,7 @@ import functools
 import json
 import os
 import sys
+from codecs import lookup
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -164,6 +165,11 @@ def _of_ours(error: Exception) -> Exception:
         if library.startswith("specclient"):
             return error
         return ConfigError(f"A library cannot be imported ({error}): pip install 'specclient[all]'.")
+    if isinstance(error, UnicodeEncodeError) and lookup(error.encoding) == lookup(sys.stdout.encoding):
+        return ConfigError(
+            f"stdout is {sys.stdout.encoding}, which has no {error.object[error.start]!a}: set "
+            f"PYTHONIOENCODING=utf-8."
+        )
     if isinstance(error, OSError | RuntimeError) and (said := unusable(error)) is not None:
         told = ConfigError(said)
         told.__cause__ = error

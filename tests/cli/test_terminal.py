@@ -181,6 +181,32 @@ def test_a_full_disk_behind_stderr_loses_no_result(tmp_path: Path) -> None:
     assert (done.returncode, "[targets.a]" in done.stdout) == (0, True)
 
 
+def test_what_stdout_cannot_hold_is_one_sentence(process: Any, server: ScriptedServer) -> None:
+    server.respond = lambda _: sse(role(), chunk("price: 5 €"), finish())
+    env = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    done = process("chat", "hi", *target(server), env=env)
+    assert done.returncode == 2
+    assert done.stderr == "error: stdout is iso8859-1, which has no '\\u20ac': set PYTHONIOENCODING=utf-8.\n"
+    done = process("chat", "hi", *target(server), "--json", env=env)
+    assert (done.returncode, "\\u20ac" in done.stdout) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("errors", "said"),
+    [("strict", "is no utf-8 text"), ("surrogateescape", "holds a byte that is no utf-8 text")],
+)
+def test_what_is_typed_and_is_no_text_is_one_sentence(
+    server: ScriptedServer, tmp_path: Path, errors: str, said: str
+) -> None:
+    code = f"import sys; sys.stdin.isatty = lambda: True; {MAIN}"
+    command = [sys.executable, "-c", code, "chat", *target(server)]
+    env = {**os.environ, "PYTHONIOENCODING": f"utf-8:{errors}"}
+    done = subprocess.run(command, input=b"caf\xe9\n", capture_output=True, cwd=tmp_path, timeout=60, env=env)
+    assert (done.returncode, done.stderr.count(b"\n")) == (2, 1)
+    assert done.stderr.decode().startswith(f"error: What was typed {said}")
+    assert not server.requests
+
+
 def test_closed_streams_are_no_traceback(server: ScriptedServer, tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("foo = 1\n")
     server.play(sse(role(), chunk("bar = 1\n"), finish()))
