@@ -35,6 +35,19 @@ _CODING_COOKIE = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)", re.MULTI
 _XML_ENCODING = re.compile(rb"""^<\?xml[^>]*\bencoding=["']([-\w.]+)["']""")
 
 
+def name_in_text(path: str | os.PathLike[str]) -> str:
+    """A path for prompts, messages and JSON; what is no UTF-8 in it has become U+FFFD.
+
+    Names are bytes. Python keeps those that it cannot decode as halves of surrogate pairs, which are no text.
+    """
+    name = os.fspath(path)
+    try:
+        raw = name.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # half of a pair that stands for no byte: a name on Windows
+        raw = name.encode("utf-8", "surrogatepass")
+    return raw.decode("utf-8", "replace")
+
+
 @dataclass(frozen=True, slots=True)
 class FileImage:
     """The bytes of a text file, taken apart so that they can be put together again exactly.
@@ -53,7 +66,7 @@ class FileImage:
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, encoding: str | None = None) -> FileImage:
         """Read a file. Raises FileError if it is missing, not regular, binary, undecodable or empty."""
-        return cls.from_bytes(_read(Path(path)), encoding=encoding, name=str(path))
+        return cls.from_bytes(_read(Path(path)), encoding=encoding, name=name_in_text(path))
 
     @classmethod
     def from_bytes(cls, raw: bytes, *, encoding: str | None = None, name: str = "the file") -> FileImage:
@@ -102,19 +115,20 @@ class FileImage:
 
 
 def _read(path: Path) -> bytes:
+    name = name_in_text(path)
     try:
         status = path.stat()
         if stat.S_ISDIR(status.st_mode):
-            raise FileError(f"{path} is a directory: name a file in it.")
+            raise FileError(f"{name} is a directory: name a file in it.")
         if not stat.S_ISREG(status.st_mode):
-            raise FileError(f"{path} is not a regular file.")
+            raise FileError(f"{name} is not a regular file.")
         if status.st_size > MAX_BYTES:
-            raise FileError(f"{path} has {status.st_size:,} bytes: no model takes more than {MAX_BYTES:,}.")
+            raise FileError(f"{name} has {status.st_size:,} bytes: no model takes more than {MAX_BYTES:,}.")
         return path.read_bytes()
     except FileNotFoundError:
-        raise FileError(f"{path} does not exist.") from None
+        raise FileError(f"{name} does not exist.") from None
     except OSError as error:
-        raise FileError(f"{path} cannot be read: {error.strerror}.") from error
+        raise FileError(f"{name} cannot be read: {error.strerror}.") from error
 
 
 def _codec_of(raw: bytes, encoding: str | None, name: str) -> tuple[bytes, str]:

@@ -8,9 +8,19 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from specclient.edit.extract import Extracted
-from specclient.edit.losses import asks_for_less, lost, only_adds, only_renames, undefined
+from specclient.edit.framing import framed
+from specclient.edit.losses import (
+    asks_for_less,
+    displaced,
+    grown_by,
+    lost,
+    only_adds,
+    only_renames,
+    undefined,
+)
 from specclient.edit.prose import announces, closes, declines, greets, is_prose, is_sentence
 from specclient.edit.restore import Restored, simplified
+from specclient.edit.syntax import broken
 from specclient.edit.wrapping import fence_lines
 from specclient.textfile import FileImage
 
@@ -70,12 +80,14 @@ def check(
     image: FileImage, extracted: Extracted, restored: Restored, instruction: str
 ) -> tuple[EditWarning, ...]:
     """Every warning about one answer to `instruction`, the blocking ones first."""
-    short = [*_elided(image, restored.text), *_shrunk(image.text, restored.text)]
+    short = [*_elided(image, restored.text), *_shrunk(image, restored.text, instruction)]
     found = [
         *(short or _left_out(image.text, restored.text, instruction)),
-        *_grown(image.text, restored.text),
+        *_grown(image.text, restored.text, instruction),
         *_other_form(image, restored.text),
         *_chatter(image, restored.text),
+        *(_blocking(code, said) for code, said in framed(image, extracted, restored.text, instruction)),
+        *_ungrammatical(image, restored.text),
         *_taken_off(extracted),
         *_kept(image.text, restored),
     ]
@@ -105,8 +117,8 @@ def _stands_for_text(line: str) -> bool:
     return mark is not None and _STANDS_FOR_TEXT.match(line[mark.end() :]) is not None
 
 
-def _shrunk(original: str, text: str) -> list[EditWarning]:
-    old = [simplified(line) for line in original.split("\n") if line.strip()]
+def _shrunk(image: FileImage, text: str, instruction: str) -> list[EditWarning]:
+    old = [simplified(line) for line in image.text.split("\n") if line.strip()]
     new = [simplified(line) for line in text.split("\n") if line.strip()]
     if not new:
         return [_blocking("empty", "The answer holds no text for the file.")]
@@ -116,7 +128,10 @@ def _shrunk(original: str, text: str) -> list[EditWarning]:
         return [
             _blocking("shrunk", f"The answer has {_lines(len(new))}, the file {len(old)}, blank ones aside.")
         ]
-    if len(old) >= _UNRELATED_FROM_LINES and common < len(old) / 5 and not _resembles(old, new):
+    # A sentence has nothing of itself in another language; a line of code or of settings keeps something.
+    short_code = not is_prose(image.name, image.text) and not asks_for_less(instruction)
+    from_lines = 1 if short_code else _UNRELATED_FROM_LINES
+    if len(old) >= from_lines and common < len(old) / 5 and not _resembles(old, new):
         return [_blocking("unrelated", f"The answer has only {common} of the file's {_lines(len(old))}.")]
     return _cut(old, new)
 
@@ -143,7 +158,7 @@ def _left_out(original: str, text: str, instruction: str) -> list[EditWarning]:
     asked, every = asks_for_less(instruction), only_renames(instruction)
     losses = [loss for loss in lost(original, text) if loss.grave or every]
     if not losses and only_adds(instruction):
-        losses = undefined(original, text, instruction)
+        losses = undefined(original, text, instruction) or displaced(original, text)
     if not losses:
         return []
     more = len(losses) - _LOSSES_TOLD
@@ -155,8 +170,15 @@ def _left_out(original: str, text: str, instruction: str) -> list[EditWarning]:
     return [_blocking("lost", f"{said}, and the instruction asks for nothing to go.")]
 
 
-def _grown(original: str, text: str) -> list[EditWarning]:
-    """The file's lines once more: models that miss the end begin again."""
+def _grown(original: str, text: str, instruction: str) -> list[EditWarning]:
+    """The file's lines once more: models begin again at the end, or write the new name beside the old."""
+    if only_renames(instruction) and (more := grown_by(original, text)):
+        return [
+            _blocking(
+                "grown",
+                f"The answer has all of the file and {_lines(more)} more, and only names should change.",
+            )
+        ]
     old = Counter(simplified(line) for line in original.split("\n") if line.strip())
     new = Counter(simplified(line) for line in text.split("\n") if line.strip())
     again = sum(min(count, new[line] - count) for line, count in old.items() if new[line] > count)
@@ -198,8 +220,13 @@ def _chatter(image: FileImage, text: str) -> list[EditWarning]:
     if len(written) <= _STATEMENT_LINES and declines(first):
         found.append(_blocking("statement", "The answer is a statement and not the file."))
     added = [fresh[number] for number in _trailing(written, fresh)]
-    if any(closes(line, in_prose=prose) for line in added) or (
-        not prose and (is_sentence(last) or any(map(is_sentence, added[:1])))
+    beside = (
+        [fresh[number] for number in written[1:] if number in fresh] if len(fresh) == len(written) else []
+    )
+    if (
+        any(closes(line, in_prose=True) for line in beside)
+        or any(closes(line, in_prose=prose) for line in added)
+        or (not prose and (is_sentence(last) or any(map(is_sentence, added[:1]))))
     ):
         found.append(_blocking("afterword", "The answer ends with a sentence about itself."))
     if first in _QUOTES and last == first:
@@ -207,6 +234,11 @@ def _chatter(image: FileImage, text: str) -> list[EditWarning]:
     if not prose and fence_lines(text) and not fence_lines(image.text):
         found.append(_blocking("fences", "The answer has code fences between its parts."))
     return found
+
+
+def _ungrammatical(image: FileImage, text: str) -> list[EditWarning]:
+    said = broken(image.name, image.text, text) if text.strip() else None
+    return [_blocking("syntax", said)] if said is not None else []
 
 
 def _trailing(written: list[int], fresh: dict[int, str]) -> list[int]:

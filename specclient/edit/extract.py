@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from pathlib import PurePath
 
-from specclient.edit.prose import greets, is_prose, is_sentence, labels
-from specclient.edit.wrapping import HEAD_LINES, peel, trimmed, unmarked, words_of
+from specclient.edit.naming import announces_by_name, labels
+from specclient.edit.prose import greets, greets_for_sure, is_sentence
+from specclient.edit.wrapping import HEAD_LINES, File, is_fence, peel, trimmed, unmarked, words_of
 from specclient.textfile import LINE_END
 
-_COMMENTED = re.compile(
-    r"^(?:#|//|--|;|%|<!--|/\*)\s*(?:file(?:name)?:\s*)?(\S+?)\s*(?:-->|\*/)?$", re.IGNORECASE
-)
+_COMMENT = re.compile(r"^\s*(?:#|//|--|;|%|<!--|/\*)")
 _LAYERS = 3
 """A fence around a tag around a fence is the most that models were seen to write."""
 
@@ -32,43 +30,58 @@ class Extracted:
     before: int = 0
     after: int = 0
     """Lines of prose left out before and after the file's text."""
+    above: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    """Those of `before` that could be the file's own first line, were they asked for."""
+    doubtful: bool = field(default=False, compare=False)
+    """What was left out, or a fence that was taken off, may have been the file's own."""
 
 
 def extract(answer: str, original: str, name: str = "") -> Extracted:
     """Take the new text out of `answer`; `original` (LF) decides what belongs to the file called `name`."""
-    own = words_of(original.split("\n"))
+    file = File.of(original, name)
     answer = unmarked(answer.removeprefix("\ufeff"), original)
     lines = trimmed(LINE_END.sub("\n", answer).split("\n"))
-    before = after = layers = 0
-    while layers < _LAYERS and (layer := peel(lines, own, original)) is not None:
+    before: list[str] = []
+    after = layers = 0
+    doubtful = False
+    while layers < _LAYERS and (layer := peel(lines, file)) is not None:
         lines, layers = layer.lines, layers + 1
         before += layer.before
-        after += layer.after
+        after += len(layer.after)
+        doubtful |= layer.doubtful
     lines = [lines[0].removeprefix("\ufeff"), *lines[1:]] if lines else []
-    announced = _announced(lines, own, name, original)
-    title = _title(lines[announced:], own, name)
-    before += len(words_of(lines[:announced])) + title
-    text = "\n".join(lines[announced + title :])
-    return Extracted(text, fence=layers > 0, before=before, after=after)
+    announced = _announced(lines, file)
+    title = _title(lines[announced:], file)
+    inside = words_of(lines[: announced + title])
+    headings = [line for line in before if file.prose and line.startswith("#")]
+    return Extracted(
+        "\n".join(lines[announced + title :]),
+        fence=layers > 0,
+        before=len(before) + len(inside),
+        after=after,
+        above=(*headings, *inside),
+        doubtful=doubtful,
+    )
 
 
-def _title(lines: list[str], own: list[str], name: str) -> int:
+def _title(lines: list[str], file: File) -> int:
     """1 where the first line is a comment with nothing but the file's name, which the model put there."""
-    found = _COMMENTED.match(lines[0].strip()) if lines and name else None
-    if found is None or lines[0].strip() in own:
+    if not lines or file.prose or _COMMENT.match(lines[0]) is None or lines[0].strip() in file.lines:
         return 0
-    return int(PurePath(found.group(1).strip("`'\"")).name == PurePath(name).name)
+    return int(announces_by_name(lines[0], file.name))
 
 
-def _announced(lines: list[str], own: list[str], name: str, original: str) -> int:
+def _announced(lines: list[str], file: File) -> int:
     """How many lines announce the file before its first line comes, blank ones after them included."""
-    if not lines or not own or lines[0].strip() in own:
+    if not lines or not file.lines or lines[0].strip() in file.lines:
         return 0
     first = lines[0]
-    speaks = greets(first) or labels(first, name) or (is_sentence(first) and not is_prose(name, original))
+    speaks = greets_for_sure(first) if file.prose else greets(first) or is_sentence(first)
+    speaks |= labels(first, file.name)
+    begins = next(line.rstrip() for line in file.text.split("\n") if line.strip())
     if not speaks:
         return 0
     for index, line in enumerate(lines[1:HEAD_LINES], start=1):
-        if line.strip() == own[0]:
+        if line.rstrip() == begins or (is_fence(line) and is_fence(file.lines[0])):
             return index
     return 0

@@ -36,6 +36,8 @@ _ALIKE = 0.4
 """Share of common words from which one line may be another one changed, as by a rename."""
 _CELLS = 250_000
 """Pairs of lines that are compared at most; in a longer stretch each new line stands for an old one."""
+_MUCH = 0.4
+"""Share of a file whose lines no edit that only adds puts others in the place of."""
 _NAMED = 3
 
 _GOES = (
@@ -57,7 +59,8 @@ _NO_SPACES = re.compile(
 )
 _ASKS = re.compile(rf"(?<![\w.])(?:{_GOES}|{_GOES_ELSEWHERE})(?![\w(])", re.IGNORECASE)
 _KIND = (
-    r"(?:method|function|class|attribute|field|key|option|command|argument|parameter|variable|button|event)s?"
+    r"(?:method|function|class|attribute|field|key|option|command|argument|parameter|variable|button|event|target"
+    r"|rule|script|task|route|endpoint|flag|column|table|page)s?"
 )
 _NO_REQUEST = re.compile(
     r"`[^`\n]*`|\"[^\"\n]*\"|(?<!\w)'[^'\n]*'(?!\w)"  # quoted: a name or a text, not a wish
@@ -129,6 +132,29 @@ def undefined(original: str, text: str, instruction: str) -> list[Loss]:
     asked = _names(instruction)
     instead = [name for name in has if name not in had and not asked[name]]
     return missing if len(missing) > len(instead) else []
+
+
+def displaced(original: str, text: str) -> list[Loss]:
+    """The lines of `original` that are gone for others unlike them, if they are much of it."""
+    old, new = _written(original), _written(text)
+    there = {line for _, line in new}
+    gone = []
+    for tag, i1, i2, j1, j2 in SequenceMatcher(
+        None, [line for _, line in old], [line for _, line in new], autojunk=False
+    ).get_opcodes():
+        if tag == "equal":
+            continue
+        changed = {i for i, _ in _pairs([line for _, line in old[i1:i2]], [line for _, line in new[j1:j2]])}
+        gone += [
+            number for at, (number, line) in enumerate(old[i1:i2]) if at not in changed and line not in there
+        ]
+    return [Loss(number, number, 1) for number in gone] if len(gone) >= _MUCH * len(old) else []
+
+
+def grown_by(original: str, text: str) -> int:
+    """How many lines `text` has more than `original`, if it has all of them."""
+    old, new = (Counter(line for _, line in _written(each)) for each in (original, text))
+    return 0 if old - new else (new - old).total()
 
 
 def lost(original: str, text: str) -> list[Loss]:

@@ -11,6 +11,11 @@ SYSTEM = (
     "You rewrite files. Answer with the complete new text of the file and nothing else. "
     "Change only what the instruction asks for and copy everything else exactly."
 )
+_INSTRUCTION, _FILE, _NOW = (
+    "Instruction:",
+    "The file",
+    "Now write the complete file with this change applied:",
+)
 
 
 def messages(image: FileImage, instruction: str) -> list[dict[str, str]]:
@@ -23,12 +28,21 @@ def messages(image: FileImage, instruction: str) -> list[dict[str, str]]:
     name = PurePath(image.name).name
     fence = "`" * (longest_fence(image.text) + 1)
     end = "" if image.text.endswith("\n") else "\n"
-    user = (
-        f"Instruction: {wanted}\n\n"
-        f"The file {name}:\n{fence}\n{image.text}{end}{fence}\n\n"
-        f"Now write the complete file with this change applied: {wanted}"
-    )
+    user = f"{_INSTRUCTION} {wanted}\n\n{_FILE} {name}:\n{fence}\n{image.text}{end}{fence}\n\n{_NOW} {wanted}"
     return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": user}]
+
+
+def echoed(line: str, instruction: str) -> bool:
+    """Whether a line is the question's and not the answer's."""
+    wanted = _plain(instruction.strip().split("\n")[0])
+    line = _plain(line)
+    if " " in wanted and line == wanted:
+        return True
+    return line.startswith((_plain(_NOW), _plain(f"{_INSTRUCTION} {wanted}")))
+
+
+def _plain(text: str) -> str:
+    return text.strip(" *_`#:.!").casefold()
 
 
 def longest_fence(text: str) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import PurePath
 
 PROSE_SUFFIXES = (
     ".md",
@@ -51,19 +50,33 @@ _NO_FILE = re.compile(
     r"|(?:done|ok|okay|yes|n/?a|none|nothing(?: to change)?)\W*$)",
     re.IGNORECASE,
 )
-_LABEL = re.compile(
-    _MARKUP + r"(?:assistant|output|result|answer|response|(?:updated |new |final |complete |modified )?"
-    r"(?:file|code|version|content))\W*$",
-    re.IGNORECASE,
-)
 _SENTENCE = re.compile(r"^[A-Z][\w'’]*(?:,? [\w'’`\"().,/-]+){2,} ?[.!?:]$")
 _WORDS = re.compile(r"^[^\w]*[^\W\d_][\w'’,.;:!?()\"-]*(?: [\w'’,.;:!?()\"-]+){3,}$")
-_NAME_LINE = re.compile(r"^[*_#`\s]*(?:file(?:name)?\s*:\s*)?([^\s*`]+?)[*_`:\s]*$", re.IGNORECASE)
+_AROUND = " *_>#-`"
+_SPOKEN = re.compile(r"[^\W\d_][\w'’-]*[.,;:!?]?")
+_BEGINS_A_SENTENCE = re.compile(r"[A-Z](?:[a-z'’]|\b)")
+_SAID = re.compile(r"^[A-Z][\w'’ ,-]*[.!:]$")
+_ABOUT_THE_FILE = re.compile(
+    r"\b(?:file|version|text|document|contents?|code|result|output|translation|changes?|you go|it is)\b",
+    re.IGNORECASE,
+)
 
 
 def greets(line: str) -> bool:
     """Whether a line reads like a model's greeting."""
     return _GREETING.match(line.strip()) is not None
+
+
+def greets_for_sure(line: str) -> bool:
+    """Whether a greeting is one in a document as well, where "Here are the steps:" may be a line of it."""
+    return greets(line) and (
+        not line.strip().lower().startswith(("here", "below")) or tells_of_the_file(line)
+    )
+
+
+def tells_of_the_file(line: str) -> bool:
+    """Whether a line has a word in it for the file, or for what was done to it."""
+    return _ABOUT_THE_FILE.search(line) is not None
 
 
 def announces(line: str) -> bool:
@@ -82,11 +95,14 @@ def declines(line: str) -> bool:
     return _NO_FILE.match(line.strip()) is not None
 
 
-def labels(line: str, name: str) -> bool:
-    """Whether a line only announces what follows: "Output:", or the name of the file."""
-    found = _NAME_LINE.match(line.strip())
-    named = found is not None and bool(name) and PurePath(found.group(1)).name == PurePath(name).name
-    return named or _LABEL.match(line.strip()) is not None
+def speaks(line: str) -> bool:
+    """Whether a line is words, and no code: an explanation, or its heading."""
+    line = line.strip().strip(_AROUND)
+    if any(pattern.match(line) for pattern in (_SAID, _REMARK, _COMMENTARY, _NO_FILE)):
+        return True
+    signs = line.split()
+    words = [sign for sign in signs if _SPOKEN.fullmatch(sign)]
+    return _BEGINS_A_SENTENCE.match(line) is not None and len(words) >= max(3, len(signs) / 2)
 
 
 def is_sentence(line: str) -> bool:
@@ -99,4 +115,4 @@ def is_prose(name: str, text: str) -> bool:
     if name.lower().endswith(PROSE_SUFFIXES):
         return True
     lines = [line for line in text.split("\n") if line.strip()]
-    return 2 * sum(_WORDS.match(line.strip()) is not None for line in lines) >= len(lines)
+    return bool(lines) and 2 * sum(_WORDS.match(line.strip()) is not None for line in lines) >= len(lines)

@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from specclient.errors import FileError
+from specclient.textfile import name_in_text
 
 
 def check_replaceable(path: str | os.PathLike[str]) -> None:
@@ -16,14 +17,15 @@ def check_replaceable(path: str | os.PathLike[str]) -> None:
     target = Path(os.path.realpath(path))
     status = _status(target)
     if not os.access(target, os.W_OK):
-        raise FileError(f"{target} is read-only.")
+        raise FileError(f"{name_in_text(target)} is read-only.")
     if not os.access(target.parent, os.W_OK | os.X_OK):
         raise FileError(
-            f"{target.parent} is read-only, and a file is replaced through a second one beside it."
+            f"{name_in_text(target.parent)} is read-only, and a file is replaced through a second one "
+            f"beside it."
         )
     if status.st_nlink > 1:
         raise FileError(
-            f"{target} has {status.st_nlink} hard links, which replacing would cut apart: "
+            f"{name_in_text(target)} has {status.st_nlink} hard links, which replacing would cut apart: "
             f"edit a copy, or write the result (stdout) yourself."
         )
 
@@ -49,14 +51,15 @@ def replace_file(path: str | os.PathLike[str], data: bytes, *, expected: bytes) 
             os.fsync(file.fileno())
         if target.read_bytes() != expected:
             raise FileError(
-                f"{target} was changed by someone else meanwhile, so it was left alone: edit it again."
+                f"{name_in_text(target)} was changed by someone else meanwhile, so it was left alone: "
+                f"edit it again."
             )
         os.replace(temporary, target)
         temporary = None
         _sync_folder(target.parent)
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise FileError(f"{target} could not be written and is as it was: {reason}.") from error
+        raise FileError(f"{name_in_text(target)} could not be written and is as it was: {reason}.") from error
     finally:
         if temporary is not None:
             with contextlib.suppress(OSError):
@@ -67,9 +70,9 @@ def _status(target: Path) -> os.stat_result:
     try:
         status = target.stat()
     except OSError as error:
-        raise FileError(f"{target} cannot be written: {error.strerror}.") from error
+        raise FileError(f"{name_in_text(target)} cannot be written: {error.strerror}.") from error
     if not stat.S_ISREG(status.st_mode):
-        raise FileError(f"{target} is not a regular file.")
+        raise FileError(f"{name_in_text(target)} is not a regular file.")
     return status
 
 

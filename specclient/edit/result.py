@@ -12,7 +12,7 @@ from specclient.edit.checks import EditWarning
 from specclient.edit.replace import replace_file
 from specclient.errors import EditRefused, FileError, WriteFailed
 from specclient.report import Report
-from specclient.textfile import FileImage
+from specclient.textfile import FileImage, name_in_text
 
 
 @dataclass(slots=True)
@@ -55,13 +55,14 @@ class FileEdit:
     def as_dict(self) -> dict[str, Any]:
         """The edit for JSON: texts, diff, warnings and report."""
         return {
-            "path": str(self.path),
+            "path": name_in_text(self.path),
             "changed": self.changed,
             "written": self.written,
             "encoding": self.image.encoding,
             "line_ending": self.image.line_ending,
             "text": self.text,
-            "diff": self.diff(),
+            "answer": self.answer,
+            "diff": name_in_text(self.diff()),
             "warnings": [asdict(warning) for warning in self.warnings],
             "specclient": None if self.report is None else self.report.model_dump(mode="json"),
         }
@@ -77,8 +78,8 @@ class FileEdit:
         blocking = [warning for warning in self.warnings if warning.blocks]
         if blocking and not force:
             raise EditRefused(
-                f"{self.path} was not written: {blocking[0].text} Look at the diff, then write with force "
-                f"(force=True, --force) if it is right.",
+                f"{name_in_text(self.path)} was not written: {blocking[0].text} Look at the diff, then write "
+                f"with force (force=True, --force) if it is right.",
                 edit=self,
             )
         if self.changed:

@@ -24,7 +24,7 @@ from specclient.edit.room import check_room
 from specclient.errors import BadRequestError, ConfigError, IncompleteOutput
 from specclient.prediction import Prediction
 from specclient.report import Report
-from specclient.textfile import FileImage
+from specclient.textfile import FileImage, name_in_text
 from specclient_providers import refuses
 
 _WHOLE = frozenset({"stop", "eos", "eos_token", "end_turn", "stop_sequence", "complete", "completed"})
@@ -75,6 +75,7 @@ class EditRun:
         **request: Unpack[EditParams],
     ) -> EditRun:
         """Read the file and make the request; raises FileError or ConfigError before anything is sent."""
+        instruction = _decoded(instruction)
         if not instruction.strip():
             raise ConfigError("The instruction is empty: say what should change in the file.")
         taken = _OWN.keys() & request.keys()
@@ -147,12 +148,20 @@ class EditRun:
         partial = "".join(self.pieces)
         lines = partial.count("\n") + 1
         error = IncompleteOutput(
-            f"{self.path} is untouched: {what}, after {lines} line{'' if lines == 1 else 's'}, and the file "
-            f"has {len(self.image.endings)}.",
+            f"{name_in_text(self.path)} is untouched: {what}, after {lines} line{'' if lines == 1 else 's'}, "
+            f"and the file has {len(self.image.endings)}.",
             partial=partial,
         )
         error.report = self.report
         return error
+
+
+def _decoded(instruction: str) -> str:
+    """An instruction from the command line of a system whose encoding is not UTF-8, as it was typed."""
+    try:
+        return instruction.encode("utf-8", "surrogateescape").decode()
+    except UnicodeError:
+        raise ConfigError("The instruction is no UTF-8 text: convert it first.") from None
 
 
 def edit_file(

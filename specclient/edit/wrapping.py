@@ -1,6 +1,7 @@
 """What models put around a file: fences, tags, marks of a chat template, thoughts; taken off layer by layer.
 
-A wrapper is one only if the file has no such line itself, and if what is inside looks like the file.
+A wrapper is one only if the file has no such line itself, and if what is inside looks like the file or what
+stands around it speaks of it. What may as well be the file's own is taken off too, and called doubtful.
 """
 
 from __future__ import annotations
@@ -8,8 +9,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
-from specclient.edit.prose import greets
+from specclient.edit.naming import introduces, titles
+from specclient.edit.prose import (
+    closes,
+    declines,
+    greets,
+    greets_for_sure,
+    is_prose,
+    is_sentence,
+    speaks,
+    tells_of_the_file,
+)
 
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[ \t]*([^`]*)$")
 _THINKING = re.compile(r"^\s*<think(?:ing)?>.*?</think(?:ing)?>\s*", re.DOTALL)
@@ -29,13 +41,35 @@ HEAD_LINES = 8
 """How far into an answer its wrapper may begin: behind a few lines of greeting."""
 
 
+_SUBSTANCE = 3
+"""As many of the file's lines inside a fence show that the file is inside, and no example from a document."""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """What is known of the file that an answer should hold."""
+
+    text: str
+    name: str
+    lines: list[str]
+    """Its lines as of `words_of`."""
+    prose: bool
+
+    @classmethod
+    def of(cls, text: str, name: str) -> File:
+        """The file called `name`, `text` with LF ends."""
+        return cls(text, name, words_of(text.split("\n")), is_prose(name, text))
+
+
 @dataclass(frozen=True, slots=True)
 class Peeled:
-    """An answer with one layer less, and how many lines of prose stood outside that layer."""
+    """An answer with one layer less, and the lines that stood outside that layer."""
 
     lines: list[str]
-    before: int
-    after: int
+    before: list[str]
+    after: list[str]
+    doubtful: bool = False
+    """What was taken off may have been the file's own."""
 
 
 def trimmed(lines: list[str]) -> list[str]:
@@ -53,9 +87,14 @@ def words_of(lines: list[str]) -> list[str]:
     return [line.strip() for line in lines if line.strip()]
 
 
+def is_fence(line: str) -> bool:
+    """Whether a line opens or closes a code fence."""
+    return _FENCE.match(line) is not None
+
+
 def fence_lines(text: str) -> int:
     """How many lines of `text` open or close a code fence."""
-    return sum(1 for line in text.split("\n") if _FENCE.match(line))
+    return sum(1 for line in text.split("\n") if is_fence(line))
 
 
 def unmarked(answer: str, original: str) -> str:
@@ -70,47 +109,76 @@ def unmarked(answer: str, original: str) -> str:
     return answer
 
 
-def peel(lines: list[str], own: list[str], original: str) -> Peeled | None:
-    """One wrapper off; None where there is none. `own` are the file's lines as of `words_of`."""
-    return _unfenced(lines, own, original) or _untagged(lines, own)
+def peel(lines: list[str], file: File) -> Peeled | None:
+    """One wrapper off; None where there is none."""
+    return _unfenced(lines, file) or _untagged(lines, file.lines)
 
 
-def _unfenced(lines: list[str], own: list[str], original: str) -> Peeled | None:
-    start = _fence_start(lines, own, original)
+def _unfenced(lines: list[str], file: File) -> Peeled | None:
+    head = lines[: HEAD_LINES + 1]
+    start = next((number for number, line in enumerate(head) if is_fence(line)), None)
     if start is None:
         return None
-    opening = _FENCE.match(lines[start])
-    assert opening is not None
-    body = lines[start + 1 :]
-    end = _fence_end(body, original)
-    after = words_of(body[end + 1 :])
-    if not set(own).isdisjoint(after):
+    certain = _wraps(lines, start, file)
+    if certain is None:
+        return None
+    opening, body = _fence(lines[start]), lines[start + 1 :]
+    end = _fence_end(body, file.text)
+    before, after = words_of(lines[:start]), words_of(body[end + 1 :])
+    if not set(file.lines).isdisjoint(after):
         return None  # the file goes on: the fence was its own
     inner = body[:end]
     if end == len(body) and inner:
-        inner[-1] = _unglued(inner[-1], opening.group(1), own)
-    return Peeled(trimmed(inner), len(words_of(lines[:start])), len(after))
+        inner[-1] = _unglued(inner[-1], opening[0], file.lines)
+    certain = (
+        certain
+        and _names_a_language(opening[1])
+        and _closes_for_sure(body, end, opening[0], file.text)
+        and (_explains(after, words_of(inner), file) or (file.prose and bool(before)))
+    )
+    return Peeled(trimmed(inner), before, after, doubtful=not certain)
 
 
-def _fence_start(lines: list[str], own: list[str], original: str) -> int | None:
-    """The line of the fence that the model put around the file; None where there is none."""
-    head = lines[: HEAD_LINES + 1]
-    index = next((number for number, line in enumerate(head) if _FENCE.match(line)), None)
-    if index is None:
-        return None
-    before, inside = words_of(lines[:index]), words_of(lines[index + 1 :])
-    had = set(own)
-    if not had.isdisjoint(before):
-        return None  # the file had begun before this fence: it is the file's own
-    if own and _FENCE.match(own[0]):
-        as_the_file = words_of(lines[index:])[: len(own)] == own
-        return index if inside[:1] == own[:1] and not as_the_file else None
-    if before and greets(before[0]):
-        return index
-    if before and fence_lines("\n".join(lines)) == fence_lines(original):
-        return None  # no fence more than the file has: its first lines were edited
+def _fence(line: str) -> tuple[str, str]:
+    """(the signs of a fence, what stands behind them)"""
+    found = _FENCE.match(line)
+    assert found is not None
+    return found[1], found[2].strip()
+
+
+def _wraps(lines: list[str], start: int, file: File) -> bool | None:
+    """Whether the fence at `start` is certainly what the model put around the file; None where it is none."""
+    before, inside = words_of(lines[:start]), words_of(lines[start + 1 :])
+    own, had = file.lines, set(file.lines)
+    if not had.isdisjoint(before) or (before and not inside):
+        return None  # the file had begun before this fence: it is the file's own, or ends something
+    extra = fence_lines("\n".join(lines)) > fence_lines(file.text)
+    begins_alike = bool(own) and inside[:1] == own[:1]
+    if own and is_fence(own[0]):
+        again = bool(inside) and is_fence(inside[0]) and (begins_alike or extra)
+        as_the_file = words_of(lines[start:])[: len(own)] == own
+        return True if again and not as_the_file else None
+    introduced = bool(before) and (greets(before[0]) or any(introduces(line, file.name) for line in before))
+    kept = not extra and (lines[start].strip(), *inside[:1]) in set(pairwise(own))
+    if not extra and not introduced and (before or kept):
+        return None  # no fence more than the file has: its first lines were edited, or went
     known = sum(text in had for text in inside)
-    return index if not before or 2 * known >= len(inside) else None
+    mostly = 2 * known >= len(inside)
+    if before and not introduced and not mostly:
+        return None
+    if kept or (not extra and not begins_alike and not mostly):
+        return False
+    return not file.prose or not before or (mostly and known >= _SUBSTANCE) or _leads_over(before, file.name)
+
+
+def _leads_over(before: list[str], name: str) -> bool:
+    """Whether lines above a fence speak of the file in it, so that they are no lines of a document."""
+    if greets_for_sure(before[0]):
+        return True
+    if any(line.startswith("#") and titles(line, name) for line in before):
+        return False  # the heading of a document as well
+    leads = [line for line in before if introduces(line, name) or greets_for_sure(line)]
+    return bool(leads) and all(line in leads or is_sentence(line) for line in before)
 
 
 def _fence_end(body: list[str], original: str) -> int:
@@ -118,10 +186,48 @@ def _fence_end(body: list[str], original: str) -> int:
 
     Fences inside come in pairs, so a closing one is there if their number differs oddly from the file's.
     """
-    fences = [index for index, line in enumerate(body) if _FENCE.match(line)]
+    fences = [index for index, line in enumerate(body) if is_fence(line)]
     if not fences or (len(fences) - fence_lines(original)) % 2 == 0:
         return len(body)
     return fences[-1]
+
+
+def _closes_for_sure(body: list[str], end: int, opening: str, original: str) -> bool:
+    """Whether the wrapper ends at `end` however one reads it.
+
+    Fences more than the file has may be new in it, or belong to an explanation behind it.
+    """
+    fences = [(index, *_fence(line)) for index, line in enumerate(body) if is_fence(line)]
+    if len(fences) - fence_lines(original) <= 1:
+        return True
+    open_ones = [opening]
+    for index, signs, info in fences:
+        if not info and signs[0] == open_ones[-1][0] and len(signs) >= len(open_ones[-1]):
+            open_ones.pop()
+        else:
+            open_ones.append(signs)
+        if not open_ones:
+            return index == end
+    return end == len(body)
+
+
+def _names_a_language(info: str) -> bool:
+    """Whether what stands behind an opening fence is no text of the file: one word, or attributes."""
+    return " " not in info or any(sign in info for sign in "={}:./")
+
+
+def _explains(after: list[str], inner: list[str], file: File) -> bool:
+    """Whether what follows the wrapper is no part of the file."""
+    after = [line for line in after if not line.startswith(("</", "[/")) and not _END.match(line)]
+    if not after:
+        return True
+    first = after[0]
+    if closes(first, in_prose=False) or declines(first) or greets(first):
+        return True
+    if not file.prose:
+        return speaks(first)
+    of_itself = first.startswith("I ") or tells_of_the_file(first)
+    return len(inner) >= len(file.lines) >= _SUBSTANCE or (of_itself and speaks(first))
 
 
 def _unglued(line: str, fence: str, own: list[str]) -> str:
@@ -142,12 +248,12 @@ def _untagged(lines: list[str], own: list[str]) -> Peeled | None:
         if end is None or lines[end].strip() in had:
             continue
         inside, after = words_of(lines[start + 1 : end]), words_of(lines[end + 1 :])
-        inside = [text for text in inside if not _FENCE.match(text)]
+        inside = [text for text in inside if not is_fence(text)]
         known = sum(text in had for text in inside)
         # A pair that says "file" and has everything in it is enough, however much was rewritten inside.
         certain = start == 0 and not after and "file" in opening.lower()
         if (certain or 2 * known >= len(inside)) and had.isdisjoint(after):
-            return Peeled(trimmed(lines[start + 1 : end]), len(words_of(lines[:start])), len(after))
+            return Peeled(trimmed(lines[start + 1 : end]), words_of(lines[:start]), after)
     return None
 
 

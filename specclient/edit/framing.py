@@ -1,0 +1,88 @@
+"""Signs that what a model put around a file is still there, or that what was taken off was the file's own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from specclient.edit import prompt
+from specclient.edit.extract import Extracted
+from specclient.edit.naming import introduces, names, titles
+from specclient.edit.prose import is_prose, is_sentence
+from specclient.edit.wrapping import HEAD_LINES, fence_lines, is_fence, words_of
+from specclient.textfile import FileImage
+
+_ASKS_FOR_FENCE = re.compile(
+    r"```|~~~|\bfenc\w+|\bcode[- ]?(?:block|box|snippet)s?\b|\bblocks? of code\b|\bsnippets?\b", re.IGNORECASE
+)
+_MAY_NEED_FENCE = re.compile(r"\b(?:examples?|commands?|usage|how to)\b", re.IGNORECASE)
+_ASKS_FOR_TITLE = re.compile(
+    r"\b(?:titles?|head(?:ing|er|line)s?|comments?|file ?names?|names? of (?:the|this) file"
+    r"|(?:file's|its) name)\b",
+    re.IGNORECASE,
+)
+_IN_TICKS = re.compile(r"(`+)[^`\n]+\1")
+_HEADING = re.compile(r"#{1,6} |<|---|\||[-*+] |\d+\. ")
+"""What begins a document, and no sentence of a model about the file."""
+
+
+def framed(image: FileImage, extracted: Extracted, text: str, instruction: str) -> Iterator[tuple[str, str]]:
+    """(code, sentence) of each such sign in `text`, which is what was made of the answer to `instruction`."""
+    yield from _taken_in_doubt(image, extracted, text, instruction)
+    own, lines = set(words_of(image.text.split("\n"))), words_of(text.split("\n"))
+    if not lines:
+        return
+    first = lines[0]
+    if first not in own and _is_label(first, image):
+        yield "label", "The answer begins with a line that only says which file follows."
+    elif not _may_have_fence(instruction) and _encloses(lines, own, image.text):
+        yield "wrapped", "The answer has a line and a code fence around the file that may not be its own."
+    if fence_lines(text) % 2 and not fence_lines(image.text) % 2:
+        yield "fences", "The answer has a code fence that is opened and not closed, or the other way round."
+    if _IN_TICKS.fullmatch(text.strip()) and not _IN_TICKS.fullmatch(image.text.strip()):
+        yield "quoted", "The answer has backticks around all of it."
+    if any(prompt.echoed(line, instruction) for line in lines if line not in own):
+        yield "echo", "The answer has lines of the question in it."
+
+
+def _taken_in_doubt(
+    image: FileImage, extracted: Extracted, text: str, instruction: str
+) -> Iterator[tuple[str, str]]:
+    """What was taken for a wrapper, and may be what the instruction asked for."""
+    unfenced = extracted.fence and is_prose(image.name, image.text)
+    wants_fence = (
+        unfenced and not fence_lines(image.text + "\n" + text) and _ASKS_FOR_FENCE.search(instruction)
+    )
+    if extracted.doubtful or wants_fence:
+        yield "doubt", "A code fence was taken off, with what stood outside it, that may be the file's own."
+    elif any(titles(line, image.name) for line in extracted.above) and (
+        _ASKS_FOR_TITLE.search(instruction) or names(instruction, image.name)
+    ):
+        yield "doubt", "A line with the file's name was left out that may have been asked for."
+
+
+def _is_label(line: str, image: FileImage) -> bool:
+    """Whether a new first line is a label, in a file that does not begin with one of its own."""
+    had = next(iter(words_of(image.text.split("\n"))), "")
+    if introduces(had, image.name) or not introduces(line, image.name):
+        return False
+    bare = line.strip("#*_ ")  # "output:" alone may be a key, and "Output" a heading
+    return names(line, image.name) or " " in bare or (bare.endswith(":") and is_prose(image.name, image.text))
+
+
+def _may_have_fence(instruction: str) -> bool:
+    return any(pattern.search(instruction) for pattern in (_ASKS_FOR_FENCE, _MAY_NEED_FENCE))
+
+
+def _encloses(lines: list[str], own: set[str], original: str) -> bool:
+    """Whether lines are a few words and a new fence with all of the file that is left in it."""
+    fences = [number for number, line in enumerate(lines) if is_fence(line)]
+    if len(fences) <= fence_lines(original) or not 0 < fences[0] <= HEAD_LINES:
+        return False
+    outside = [*lines[: fences[0]], *lines[fences[-1] + 1 :]]
+    above = lines[fences[0] - 1]
+    return (
+        own.isdisjoint(outside)
+        and not _HEADING.match(lines[0])
+        and (above.endswith((":", "：")) or is_sentence(above))
+    )
