@@ -49,7 +49,9 @@ def resolve(
     if endpoint.versioned:
         api_version = api_version or asked.pop("api-version", None)
     address = normal_base_url(base_url or endpoint.base_url, endpoint)
-    path, query = _route(endpoint, api, deployment or (model and quote(model)), api_version, address)
+    path, query = _route(
+        endpoint, api, deployment or (model and quote(model, errors="surrogatepass")), api_version, address
+    )
     if endpoint.versioned and address is not None:
         address = _resource_root(address, dated=not _on_v1_route(api_version, address))
     return EndpointFacts(

@@ -256,7 +256,7 @@ class UnknownTarget(ConfigError):
 
     def __init__(self, config: Config, name: str, origin: str) -> None:
         if config.path is None:
-            said = f"No configuration file was found, so there is no target {name} ({origin})."
+            said = f"No configuration file was found, so there is no target {on_one_line(name)} ({origin})."
         else:
             # The embedded engine needs no entry.
             known = dict.fromkeys((*config.targets, "local"))

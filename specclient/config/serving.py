@@ -38,7 +38,7 @@ class ServeSettings(BaseModel):
     token_env: str | None = None
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
-    targets: tuple[str, ...] | None = None
+    targets: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
     models: tuple[Annotated[str, Field(pattern="^[^/]+/.+")], ...] | None = None
     max_body_bytes: Annotated[int, Field(gt=0)] = 32 * 1024 * 1024
     max_requests: Annotated[int, Field(gt=0)] = 64

@@ -20,6 +20,7 @@ from specclient.cli import config_check
 from specclient.config import FIELDS, Timeout, used_targets
 from specclient.config.serving import ServeSettings
 from specclient.economics import EconomicsOptions
+from specclient.gateway import create_app
 from specclient_providers.overrides import Overrides
 
 STRINGS = (
@@ -101,7 +102,7 @@ def uses(path: Path) -> Iterator[Any]:
     yield lambda: [target.shown() for target in used_targets(load_config(path)).targets.values()]
     yield lambda: Client(config=path).close()
     yield lambda: specclient.plan({"messages": []}, config=path)
-    yield lambda: ServeSettings.of(load_config(path))
+    yield lambda: create_app(load_config(path))
 
     def check() -> None:
         found = load_config(path, unknown_keys=[])
@@ -137,6 +138,35 @@ def test_every_type_in_every_place(here: Path, place: tuple[str, ...]) -> None:
         text = "\n".join(f"{as_toml(k)} = {as_toml(v)}" for k, v in document(place, value).items())
         if said := faults(here / "specclient.toml", text):
             found[repr(value)[:60]] = said
+    assert found == {}
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_every_text_in_every_variable(here: Path, field: str) -> None:
+    found = {}
+    more = (
+        "{",
+        "[1]",
+        '{"a": 1}',
+        '{"a": "€"}',
+        "5",
+        "true",
+        "[" * 100_000,
+        '{"\\ud800": "\\ud800"}',
+        "\udce9",
+    )
+    for text in (*STRINGS, *more):
+        env = {"SPECCLIENT_PROVIDER": "openai_compatible", "SPECCLIENT_BASE_URL": "http://localhost:1"}
+        try:
+            config = load_config(env={**env, f"SPECCLIENT_{field.upper()}": text})
+            Client(config=config).close()
+            for target in used_targets(config).targets.values():
+                target.shown()
+        except ConfigError as error:
+            if "\n" in str(error):
+                found[text[:20]] = repr(error)
+        except Exception as error:
+            found[text[:20]] = f"{type(error).__name__}: {error}"
     assert found == {}
 
 
