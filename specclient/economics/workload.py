@@ -11,6 +11,9 @@ LONGEST = 100
 
 _workload: ContextVar[str | None] = ContextVar("specclient_workload", default=None)
 
+current_workload = _workload.get
+"""What the innermost `workload` block says."""
+
 
 @contextmanager
 def workload(name: str | None) -> Iterator[None]:
@@ -29,11 +32,6 @@ def workload(name: str | None) -> Iterator[None]:
         yield
     finally:
         _workload.reset(token)
-
-
-def current_workload() -> str | None:
-    """What the innermost `workload` block says."""
-    return _workload.get()
 
 
 def checked(name: str | None) -> str | None:

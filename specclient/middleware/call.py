@@ -108,7 +108,8 @@ class WrappedCall(Tries):
         self._answer.headers(headers)
         if not self._known.figure_headers.isdisjoint(headers):
             self._answer.reader.headers(as_text(headers))
-        self.settings.heard(self._known, headers)
+        if self._known.signed:
+            self.settings.heard(self._known, headers)
 
     @property
     def may_downgrade(self) -> bool:

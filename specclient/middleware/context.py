@@ -39,6 +39,9 @@ class Block:
 
 
 _block: ContextVar[Block | None] = ContextVar("specclient_predicting", default=None)
+current_block = _block.get
+"""The innermost `predicting` block."""
+
 _last_report: ContextVar[LateReport | None] = ContextVar("specclient_last_report", default=None)
 _recent: OrderedDict[str, LateReport] = OrderedDict()
 _recent_lock = RLock()  # the end of a dropped call may come at any allocation
@@ -61,11 +64,6 @@ def predicting(prediction: PredictionLike | None) -> Iterator[Block]:
         yield block
     finally:
         _block.reset(token)
-
-
-def current_block() -> Block | None:
-    """The innermost `predicting` block."""
-    return _block.get()
 
 
 def last_report() -> Report | None:

@@ -25,7 +25,7 @@ from specclient.middleware.opening import opened
 from specclient.middleware.peek import Peek
 from specclient.middleware.relay import AskAgain, EventRelay
 from specclient.middleware.settings import Settings
-from specclient.middleware.steps import Read, Send, Step, is_raw, raw_headers
+from specclient.middleware.steps import Read, Send, Step, is_raw
 
 log = logging.getLogger("specclient.middleware")
 
@@ -68,7 +68,7 @@ def _answer(call: WrappedCall, request: Any, family: Family, perform: Perform, *
         call.attempt_started()
         try:
             response = yield Send(call.wire_request(request, family), call.trace.current())
-            told = raw_headers(response.headers)
+            told = family.headers(response.headers)
             call.headers(response.status_code, told)
             raw = is_raw(response, told)
             if response.status_code < 300:

@@ -15,6 +15,7 @@ from typing import Any
 from specclient.middleware.bodies import AsyncBody, AsyncBytes, SyncBody, SyncBytes
 from specclient.middleware.family import Family
 from specclient.middleware.local import AsyncLocalBody, SyncLocalBody
+from specclient.middleware.steps import headers_reader
 from specclient.middleware.transport import AsyncTransport, SyncTransport
 
 NAMES = ("httpx2", "httpx")
@@ -30,6 +31,7 @@ def family_named(name: str) -> Family:
 
     return Family(
         module=module,
+        headers=headers_reader(module),
         transport=join(SyncTransport, module.BaseTransport),
         async_transport=join(AsyncTransport, module.AsyncBaseTransport),
         body=join(SyncBody, module.SyncByteStream),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -11,10 +12,12 @@ from typing import Any
 class Family:
     """Our classes in the dress of one HTTP library, joined to its base classes (see `families`).
 
-    `body` watches a stream that passes, `bytes_body` is one that is at hand, `local_body` is the engine's.
+    `headers` reads a message's headers by lower-case name. `body` watches a stream that passes, `bytes_body`
+    is one that is at hand, `local_body` is the engine's.
     """
 
     module: ModuleType
+    headers: Callable[[Any], dict[bytes, bytes]]
     transport: type[Any]
     async_transport: type[Any]
     body: type[Any]

@@ -30,14 +30,12 @@ class Known:
         """The headers that hold figures, by lower-case name."""
         self.signed = facts.provider in (UNNAMED, GATEWAY)
         """Whether it matters who signs an answer."""
-        self._reader = AnswerReader(facts)
-        self.silence = self._reader.result()
+        reader = AnswerReader(facts)
+        self.reader = reader.fresh
+        """Makes an empty reader of this endpoint's answers."""
+        self.silence = reader.result()
         """What an answer without a figure says."""
         self._notable: dict[frozenset[str], re.Pattern[bytes]] = {}
-
-    def reader(self) -> AnswerReader:
-        """An empty reader of this endpoint's answers."""
-        return self._reader.fresh()
 
     def notable(self, hidden: frozenset[str]) -> re.Pattern[bytes]:
         """Finds an event that holds more than content: a finish reason, an error, a figure, or one of the

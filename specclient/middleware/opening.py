@@ -15,7 +15,6 @@ from specclient.middleware.local import Local
 from specclient.middleware.relay import parsed
 from specclient.middleware.sdk_retries import retry_count
 from specclient.middleware.settings import Settings
-from specclient.middleware.steps import raw_headers
 from specclient.middleware.tries import Asked
 from specclient.prediction import Prediction
 
@@ -27,11 +26,11 @@ def opened(request: Any, family: Family, settings: Settings) -> WrappedCall | Lo
     """What answers a request: a call over the network, the engine, or (None) nobody here."""
     if request.method != "POST":
         return None
-    headers = raw_headers(request.headers)
+    headers = family.headers(request.headers)
     if not _is_json(headers) or not _is_at_hand(request, family):
         return None
     retries = retry_count(headers)
-    if pending.is_parked() and (resumed := pending.resume(request, retries)) is not None:
+    if pending.parked() is not None and (resumed := pending.resume(request, retries)) is not None:
         call, waited = resumed
         assert isinstance(call, WrappedCall)
         call.resumed(retries, waited)

@@ -40,6 +40,9 @@ class Parked:
 
 _parked: ContextVar[Parked | None] = ContextVar("specclient_parked_call", default=None)
 
+parked = _parked.get
+"""The call that waits in this context for its next try."""
+
 
 def park(call: Tries, request: Any, headers: Mapping[str, str], longest: float, *, counted: bool) -> None:
     """Leave a call open for its next try, which comes within `longest` seconds if it comes."""
@@ -53,23 +56,18 @@ def park(call: Tries, request: Any, headers: Mapping[str, str], longest: float, 
     _parked.set(Parked(call, request, time.perf_counter(), ticket, counted))
 
 
-def is_parked() -> bool:
-    """Whether a call waits in this context for its next try."""
-    return _parked.get() is not None
-
-
 def resume(request: Any, count: int | None) -> tuple[Tries, float] | None:
     """The parked call that this request (retry number `count`) goes on with, and the seconds it waited."""
-    parked = _parked.get()
-    if parked is None:
+    waiting = parked()
+    if waiting is None:
         return None
     _parked.set(None)
-    WAITING.take_back(parked.ticket)
-    if parked.counted:
-        again = bool(count) and request.content == parked.request.content
+    WAITING.take_back(waiting.ticket)
+    if waiting.counted:
+        again = bool(count) and request.content == waiting.request.content
     else:
-        again = request.stream is parked.request.stream
-    if again and not parked.call.end.ended:
-        return parked.call, time.perf_counter() - parked.since
-    parked.call.give_up()
+        again = request.stream is waiting.request.stream
+    if again and not waiting.call.end.ended:
+        return waiting.call, time.perf_counter() - waiting.since
+    waiting.call.give_up()
     return None

@@ -171,9 +171,7 @@ class Settings:
         )
 
     def heard(self, known: Known, headers: Mapping[bytes, bytes]) -> None:
-        """Take note of who signed an answer: the next calls of that address follow from it."""
-        if not known.signed:
-            return
+        """Take note of who signed an answer, where it matters: the address's next calls follow from it."""
         signed = is_gateway(headers.get(b"server", b"").decode("latin-1"))
         if signed != (known.facts.provider == GATEWAY):
             self.learned.heard(known.facts.url, gateway=signed)

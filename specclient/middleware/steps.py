@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 from specclient.core.pool_calls import POOL_CALLS
@@ -13,6 +14,20 @@ from specclient.core.pool_calls import POOL_CALLS
 def raw_headers(headers: Any) -> dict[bytes, bytes]:
     """Headers of either family by lower-case name: each look-up in theirs walks over all of them."""
     return {name.lower(): value for name, value in headers.raw}
+
+
+def headers_reader(module: ModuleType) -> Callable[[Any], dict[bytes, bytes]]:
+    """How the headers of a family are read by lower-case name: off the list that it keeps, where that is as
+    in the versions known today, which takes a third of the time."""
+    try:
+        as_known = _kept_headers(module.Headers([("A", "b")])) == {b"a": b"b"}
+    except (AttributeError, TypeError, ValueError):
+        as_known = False
+    return _kept_headers if as_known else raw_headers
+
+
+def _kept_headers(headers: Any) -> dict[bytes, bytes]:
+    return {name: value for _, name, value in headers._list}
 
 
 def as_text(headers: Mapping[bytes, bytes]) -> dict[str, str]:
