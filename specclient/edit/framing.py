@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 
 from specclient.edit import prompt
 from specclient.edit.extract import Extracted
 from specclient.edit.naming import introduces, names, titles
-from specclient.edit.prose import is_prose, is_sentence
-from specclient.edit.wrapping import HEAD_LINES, fence_lines, is_fence, words_of
+from specclient.edit.prose import is_prose, tells_of_the_file
+from specclient.edit.wrapping import HEAD_LINES, fence_lines, is_fence, tagged, words_of
 from specclient.textfile import FileImage
 
 _ASKS_FOR_FENCE = re.compile(
@@ -21,7 +22,7 @@ _ASKS_FOR_TITLE = re.compile(
     r"|(?:file's|its) name)\b",
     re.IGNORECASE,
 )
-_IN_TICKS = re.compile(r"(`+)[^`\n]+\1")
+_QUOTED = re.compile(r"(`+|[\"'])(?:(?!\1)[^\n])+\1|“[^”\n]+”|«[^»\n]+»")
 _HEADING = re.compile(r"#{1,6} |<|---|\||[-*+] |\d+\. ")
 """What begins a document, and no sentence of a model about the file."""
 
@@ -33,14 +34,19 @@ def framed(image: FileImage, extracted: Extracted, text: str, instruction: str) 
     if not lines:
         return
     first = lines[0]
+    last = lines[-1]
     if first not in own and _is_label(first, image):
         yield "label", "The answer begins with a line that only says which file follows."
-    elif not _may_have_fence(instruction) and _encloses(lines, own, image.text):
+    elif last not in own and names(last, image.name) and introduces(last, image.name):
+        yield "label", "The answer ends with a line that only says which file follows."
+    elif not _may_have_fence(instruction) and _encloses(lines, own, image, extracted):
         yield "wrapped", "The answer has a line and a code fence around the file that may not be its own."
+    elif tagged(lines, words_of(image.text.split("\n"))) or _is_object(image.text, text, instruction):
+        yield "wrapped", "The answer has tags around the file, or is an object with the file in it."
     if fence_lines(text) % 2 and not fence_lines(image.text) % 2:
         yield "fences", "The answer has a code fence that is opened and not closed, or the other way round."
-    if _IN_TICKS.fullmatch(text.strip()) and not _IN_TICKS.fullmatch(image.text.strip()):
-        yield "quoted", "The answer has backticks around all of it."
+    if _QUOTED.fullmatch(text.strip()) and not _QUOTED.fullmatch(image.text.strip()):
+        yield "quoted", "The answer has quotes or backticks around all of it."
     if any(prompt.echoed(line, instruction) for line in lines if line not in own):
         yield "echo", "The answer has lines of the question in it."
 
@@ -67,22 +73,31 @@ def _is_label(line: str, image: FileImage) -> bool:
     if introduces(had, image.name) or not introduces(line, image.name):
         return False
     bare = line.strip("#*_ ")  # "output:" alone may be a key, and "Output" a heading
-    return names(line, image.name) or " " in bare or (bare.endswith(":") and is_prose(image.name, image.text))
+    certain = names(line, image.name) or " " in bare or bare.casefold() == "assistant"
+    return certain or (bare.endswith(":") and is_prose(image.name, image.text))
 
 
 def _may_have_fence(instruction: str) -> bool:
     return any(pattern.search(instruction) for pattern in (_ASKS_FOR_FENCE, _MAY_NEED_FENCE))
 
 
-def _encloses(lines: list[str], own: set[str], original: str) -> bool:
+def _encloses(lines: list[str], own: set[str], image: FileImage, extracted: Extracted) -> bool:
     """Whether lines are a few words and a new fence with all of the file that is left in it."""
     fences = [number for number, line in enumerate(lines) if is_fence(line)]
-    if len(fences) <= fence_lines(original) or not 0 < fences[0] <= HEAD_LINES:
+    if len(fences) <= fence_lines(image.text) or not 0 < fences[0] <= HEAD_LINES:
         return False
-    outside = [*lines[: fences[0]], *lines[fences[-1] + 1 :]]
-    above = lines[fences[0] - 1]
-    return (
-        own.isdisjoint(outside)
-        and not _HEADING.match(lines[0])
-        and (above.endswith((":", "：")) or is_sentence(above))
-    )
+    before, after = lines[: fences[0]], lines[fences[-1] + 1 :]
+    speaks = any(names(line, image.name) or tells_of_the_file(line) for line in before)
+    # Below a heading it is a document, if there was none to compare with or a wrapper came off already.
+    document = (not own or extracted.fence) and _HEADING.match(lines[0]) is not None and not speaks
+    return own.isdisjoint([*before, *after]) and not document
+
+
+def _is_object(old: str, new: str, instruction: str) -> bool:
+    """Whether a file that was no JSON is an object with a text in it now, unasked."""
+    if not new.lstrip().startswith("{") or old.lstrip().startswith("{") or "json" in instruction.lower():
+        return False
+    try:
+        return isinstance(json.loads(new), dict)
+    except (ValueError, RecursionError):
+        return False

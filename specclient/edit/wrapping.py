@@ -257,6 +257,14 @@ def _untagged(lines: list[str], own: list[str]) -> Peeled | None:
     return None
 
 
+def tagged(lines: list[str], own: list[str]) -> bool:
+    """Whether a pair of tags that the file does not have is left, the first of them as the first line."""
+    if not lines or lines[0] in own:
+        return False
+    closing = _closing_of(lines[0], own)
+    return any(closing(line) and line not in own for line in lines[1:])
+
+
 def _closing_of(opening: str, own: list[str]) -> Callable[[str], bool]:
     """What a line must be to close the wrapper that `opening` opens; nothing, where it opens none."""
     tag = _TAG.match(opening)

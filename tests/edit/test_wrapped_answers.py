@@ -126,6 +126,20 @@ def test_a_wrapper_is_never_written(file: str) -> None:
             "a.txt", "Hi\n", "```Bonjour le monde\nSuite.\n```", "doubt", id="text behind the fence"
         ),
         pytest.param("a.txt", "Hi\n", "Bonjour\n\nI hope this helps!", "afterword", id="a kind word"),
+        pytest.param("a.txt", "Hi\n", "<b>a.txt</b>\n```\nBonjour\n```", "wrapped", id="a name in markup"),
+        pytest.param("a.md", "Hi\n", "## Translated Note\n\n```\nBonjour\n```", "wrapped", id="a heading"),
+        pytest.param(
+            "a.md", "\n", "## Translated file\n\n```\nBonjour\n```", "wrapped", id="above a blank one"
+        ),
+        pytest.param(
+            "a.md", "Hi\n", "Before:\n```\nHi\n```\nAfter:\n```\nBonjour\n```", "wrapped", id="old and new"
+        ),
+        pytest.param("a.txt", "Hi\n", "<answer>\nBonjour\n</answer>", "wrapped", id="tags"),
+        pytest.param("a.txt", "Hi\n", "<file>\nBonjour\n</file>\nVoilà.", "wrapped", id="tags and a word"),
+        pytest.param("a.txt", "Hi\n", "assistant\nBonjour", "label", id="a role"),
+        pytest.param("a.txt", "Hi\n", "Bonjour\n\nThe file a.txt:", "label", id="a label at the end"),
+        pytest.param("a.txt", "Hi\n", '{"content": "Bonjour"}', "wrapped", id="an object"),
+        pytest.param("a.txt", "Hi\n", '"Bonjour"', "quoted", id="quotes"),
     ],
 )
 def test_what_cannot_be_told_apart_is_refused(name: str, old: str, answer: str, code: str) -> None:
