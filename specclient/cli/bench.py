@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from specclient.bench.summary import Group
     from specclient.config import Target
 
+_MOST_CLIENTS = 10_000
 _STYLES = {"use it": "bold green", "do not": "bold red", "not enough evidence": "bold yellow"}
 
 
@@ -80,6 +81,8 @@ def _check_places(out: Path, html: Path | None) -> None:
     for place in filter(None, (out, html)):
         if not place.absolute().parent.is_dir():
             raise ConfigError(f"{place.absolute().parent} is not a folder: make it, or write elsewhere.")
+        if place.is_dir():
+            raise ConfigError(f"{place} is a folder: name a file in it.")
     if html is not None and find_spec("plotly") is None:
         raise ConfigError("The HTML report needs plotly: pip install 'specclient[bench]'.")
 
@@ -116,8 +119,8 @@ def _numbers(text: str) -> list[int]:
         numbers = [int(part) for part in text.split(",")]
     except ValueError:
         numbers = [0]
-    if min(numbers) < 1:
-        raise ConfigError(f"--clients takes numbers from 1, as 1,8, not {text!r}.")
+    if not 1 <= min(numbers) <= max(numbers) <= _MOST_CLIENTS:
+        raise ConfigError(f"--clients takes numbers from 1 to {_MOST_CLIENTS:,}, as 1,8, not {text!r}.")
     return numbers
 
 

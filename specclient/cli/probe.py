@@ -25,7 +25,9 @@ def probe(
     api_key_env: Annotated[
         str | None, typer.Option("--api-key-env", help="Environment variable with the server's key.")
     ] = None,
-    timeout: Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds for each question.")] = 5.0,
+    timeout: Annotated[
+        float, typer.Option("--timeout", min=0.1, max=3600, help="Seconds for each question.")
+    ] = 5.0,
     as_json: options.Json = False,
 ) -> None:
     """Tell which server answers at URL, its models, how it speculates, and what to switch on.

@@ -220,7 +220,7 @@ def _read(path: Path) -> Mapping[str, Any]:
     try:
         tables = tomllib.loads(_bytes(path).decode("utf-8-sig").replace("\r\n", "\n"))
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} cannot be read: {error}.") from None
+        raise ConfigError(f"{path} is not UTF-8 text (byte {error.start}): convert it first.") from None
     except RecursionError:
         raise ConfigError(f"{path} is not valid TOML: its tables and lists are nested too deeply.") from None
     except ValueError as error:  # besides TOML's own: a number of too many digits

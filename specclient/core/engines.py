@@ -146,7 +146,7 @@ def unusable(error: OSError | RuntimeError) -> str | None:
     if not isinstance(error, OSError):
         if "home directory" not in str(error):
             return None
-        return "The engine's cache has no place, because there is no home directory: set SPECCLIENT_CACHE."
+        return "There is no home directory where a path begins with one (~): write it whole, or set HOME."
     reason = (error.strerror or type(error).__name__).rstrip(".")
     if error.filename is None:
         return f"The embedded engine cannot be made ready: {reason}."

@@ -141,3 +141,24 @@ def test_an_address_that_cannot_be_read_is_one_sentence(cli: Any, command: tuple
     assert outcome.code == 2
     assert outcome.err.startswith("error: argument: base_url: is no address: its host cannot be read")
     assert outcome.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("probe", "http://127.0.0.1:1", "--timeout", "inf"), "--timeout"),
+        (("plan", "--target-model", "~nobody-is-called-this/x"), "There is no home directory"),
+        (("bench", "--clients", "99999999999999999999"), "--clients takes numbers from 1 to 10,000"),
+        (("bench", "--out", "folder"), "folder is a folder: name a file in it."),
+        (("bench", "--html", "folder"), "folder is a folder: name a file in it."),
+        (("config", "check", "--config", "latin.toml"), "latin.toml is not UTF-8 text (byte 2)"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_said_at_once(
+    cli: Any, tmp_path: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "latin.toml").write_bytes(b"# \xe9")
+    outcome = cli(*arguments)
+    assert outcome.code == 2
+    assert said in outcome.err
