@@ -128,6 +128,10 @@ def _unfenced(lines: list[str], file: File) -> Peeled | None:
     if not set(file.lines).isdisjoint(after):
         return None  # the file goes on: the fence was its own
     inner = body[:end]
+    old = file.text.split("\n")
+    sound = fence_lines(file.text) and not _in_blocks(old)[1]
+    if sound and _turned(old, inner) > _turned(old, lines):
+        return None  # a block that is new above the file's own ones
     if end == len(body) and inner:
         inner[-1] = _unglued(inner[-1], opening[0], file.lines)
     certain = (
@@ -209,6 +213,33 @@ def _closes_for_sure(body: list[str], end: int, opening: str, original: str) -> 
         if not open_ones:
             return index == end
     return end == len(body)
+
+
+def _turned(old: list[str], new: list[str]) -> int:
+    """How many lines that stood in a code block stand outside of one now, or the other way round.
+
+    A block that is left open counts as a line.
+    """
+    before, _ = _in_blocks(old)
+    after, left_open = _in_blocks(new)
+    return left_open + sum(before[line].isdisjoint(after[line]) for line in before.keys() & after.keys())
+
+
+def _in_blocks(lines: list[str]) -> tuple[dict[str, set[bool]], bool]:
+    """(whether each line stands in a code block, whether the last block is open), as Markdown is read."""
+    found: dict[str, set[bool]] = {}
+    opening = ""
+    for line in lines:
+        if not is_fence(line):
+            found.setdefault(line.strip(), set()).add(bool(opening))
+            continue
+        signs, info = _fence(line)
+        if not opening:
+            opening = signs
+        elif not info and signs.startswith(opening):
+            opening = ""
+    found.pop("", None)
+    return found, bool(opening)
 
 
 def _names_a_language(info: str) -> bool:
