@@ -107,9 +107,9 @@ def _print(result: FileEdit) -> None:
     if not result.written:
         print_diff(result)
     if not result.changed:
-        note(f"{result.path}: the answer is the file as it was")
+        note(f"{result.image.name}: the answer is the file as it was")
     elif result.written:
-        note(f"{result.path}: written")
+        note(f"{result.image.name}: written")
     if result.report is not None:
         print_account(result.report, stderr())
 
