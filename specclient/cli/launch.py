@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import shutil
 import signal
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from specclient.cli import options
+from specclient.cli.surroundings import given
 from specclient.cli.terminal import guarded, note
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _run(command: list[str], variables: Mapping[str, str]) -> int:
     ]  # as under nohup
     before |= {number: signal.signal(number, pass_on) for number in heeded}
     try:
-        with subprocess.Popen(command, env={**os.environ, **variables}) as child:
+        with subprocess.Popen(command, env={**given(), **variables}) as child:
             for number in told:  # before the tool was there
                 child.send_signal(number)
             code = child.wait()

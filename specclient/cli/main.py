@@ -30,6 +30,9 @@ def main() -> None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    from specclient.cli.surroundings import wait_asleep
+
+    wait_asleep()
     from specclient.cli.app import app
     from specclient.cli.terminal import given_up, stdout_failed
 

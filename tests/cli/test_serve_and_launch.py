@@ -15,6 +15,7 @@ import pytest
 
 pytest.importorskip("uvicorn")
 
+from specclient.cli import surroundings
 from specclient.cli.launch import environment
 from specclient.config.serving import DEFAULT_PORT
 from specclient_providers import resolve
@@ -59,6 +60,7 @@ def test_the_tools_exit_code_is_returned_and_the_token_is_new(
     assert seen["OPENAI_BASE_URL"].startswith("http://127.0.0.1:")
     assert seen["OPENAI_API_KEY"] != json.loads(second.stdout)["OPENAI_API_KEY"]
     assert seen["OPENAI_API_KEY"] not in first.stderr
+    assert surroundings.WAITING not in seen  # what is set for the engine is not for the tool
     assert process("launch", "--", sys.executable, "-c", "raise SystemExit(7)").returncode == 7
     killed = process("launch", "--", sys.executable, "-c", "import os; os.kill(os.getpid(), 15)")
     assert killed.returncode == 128 + 15
