@@ -178,10 +178,10 @@ class Timeline:
         attempt, started = self.attempt, self.started
         end = self.ended if self.ended is not None else self._clock()
         issued = attempt.issued
+        client = self._client(streamed, issued, end)
         # A request is handed to the engine by a call that returns after the engine has stamped it.
         if isinstance(reading, EnginePhases):
             issued = min(issued, reading.submitted)
-        client = self._client(streamed, end)
         data: dict[str, Any] = {
             "total": {"seconds": (end - started) / NANOSECONDS, "source": "client"},
             "client": client,
@@ -237,10 +237,9 @@ class Timeline:
         received = attempt.last_frame if attempt.last_frame is not None else end
         return "response_end", self.seconds(received)
 
-    def _client(self, streamed: bool, end: int) -> dict[str, float]:
+    def _client(self, streamed: bool, issued: int, end: int) -> dict[str, float]:
         attempt = self.attempt
         started, headers, first = attempt.started, attempt.headers, attempt.first_content
-        issued = attempt.issued
         stamps = [
             ("load", started, attempt.loaded),
             ("connect", started, attempt.connected),
