@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from specclient.cli import surroundings
+
 
 @dataclass
 class Outcome:
@@ -24,6 +26,8 @@ def cli(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfdbinary: Any) -> An
     from specclient.cli.main import main
 
     monkeypatch.chdir(tmp_path)
+    # Not for the processes that later tests start: what `main` sets in its own process lasts as long as that.
+    monkeypatch.setattr(surroundings, "wait_asleep", lambda: None)
 
     def run(*arguments: object) -> Outcome:
         monkeypatch.setattr(sys, "argv", ["specclient", *map(str, arguments)])
