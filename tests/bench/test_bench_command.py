@@ -41,6 +41,7 @@ def bench(
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", "k")
+    monkeypatch.setattr("specclient.cli.surroundings.wait_asleep", lambda: None)
 
     def run(*arguments: object) -> tuple[int, str, str]:
         target = ("-p", "openai", "-m", "gpt-4o", "--base-url", server.url)
