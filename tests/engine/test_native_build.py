@@ -101,7 +101,10 @@ def test_a_library_in_the_cache_is_all_that_is_needed(
 def test_a_damaged_library_is_built_again(size: int, compiler: Path, load: Callable[[], Found]) -> None:
     load()
     whole = the_file().read_bytes()
-    the_file().write_bytes(whole[:size] if size >= 0 else whole[:200] + b"~" + whole[201:])
+    # Another file in its place: this process has the first one mapped, and would die by its damage.
+    damaged = the_file().with_suffix(".damaged")
+    damaged.write_bytes(whole[:size] if size >= 0 else whole[:200] + b"~" + whole[201:])
+    damaged.replace(the_file())
     found = load()
     assert isinstance(found, ctypes.CDLL)
     assert calls(compiler) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 import math
@@ -275,7 +276,7 @@ def test_whatever_is_wrong_in_a_file_is_said_or_drawn_around(recorded: Path, dat
         place: Any = documents
         for step in way:
             place = place[step]
-        place[last] = data.draw(NONSENSE)
+        place[last] = copy.deepcopy(data.draw(NONSENSE))  # what is drawn next may go into it
     try:
         found = pictures("\n".join(json.dumps(each) for each in documents))
     except NotARecording:
