@@ -22,7 +22,9 @@ from specclient.report import Report
 
 KEY = "specclient"
 RECENT = 256
-"""Reports kept by answer id, for the SDKs whose objects drop fields that they do not know."""
+"""Reports kept by answer id at least, for the SDKs whose objects drop fields that they do not know."""
+_MORE = 64
+"""So many more are kept before those are forgotten together: each had to be fetched from far to be freed."""
 
 
 class Block:
@@ -80,8 +82,9 @@ def remember(report: LateReport, answer_id: str | None, block: Block | None) -> 
     if answer_id:
         with _recent_lock:
             _recent[answer_id] = report
-            while len(_recent) > RECENT:
-                _recent.popitem(last=False)
+            if len(_recent) >= RECENT + _MORE:
+                for _ in range(_MORE):
+                    _recent.popitem(last=False)
 
 
 def report_of(answer: Any) -> Report | None:
