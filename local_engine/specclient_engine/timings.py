@@ -5,14 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
-import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
 from specclient_engine.errors import CacheUnusable
-from specclient_engine.models.cache import cache_root
+from specclient_engine.models.cache import cache_root, write_whole
 from specclient_engine.runner.base import ModelRunner
 
 Sample = tuple[int, int, float]
@@ -41,11 +39,7 @@ class KeptTimings:
         """Keeps `samples` in place of what was kept; does nothing where the cache cannot be written to."""
         with suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            # Another process may read or write the file meanwhile: it is the old one or the new one.
-            with tempfile.TemporaryDirectory(dir=self._path.parent) as scratch:
-                made = Path(scratch) / self._path.name
-                made.write_text(json.dumps(list(samples)), encoding="utf-8")
-                os.replace(made, self._path)
+            write_whole(self._path, json.dumps(list(samples)).encode())
 
 
 def kept_timings(runner: ModelRunner) -> KeptTimings | None:

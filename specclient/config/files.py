@@ -67,7 +67,7 @@ def load_config(
     found = _named(path, env) or _search()
     tables = _read(found) if found else {}
     said = _unknown_keys(tables, _TOP)
-    profiles = _profiles(tables, found)
+    profiles = _tables_in(tables, "profiles", found)
     chosen = profile or env.get("SPECCLIENT_PROFILE") or _name(tables, "profile", str(found))
     layers: list[tuple[str, Mapping[str, Any]]] = [
         (str(found), {key: value for key, value in tables.items() if key != "profiles"})
@@ -107,14 +107,15 @@ def load_config(
     )
 
 
-def _profiles(tables: Mapping[str, Any], path: Path | None) -> Mapping[str, Mapping[str, Any]]:
-    profiles = tables.get("profiles", {})
-    if not isinstance(profiles, Mapping):
-        raise ConfigError(f"{path}: profiles is a table of tables: write [profiles.NAME].")
-    for name, profile in profiles.items():
-        if not isinstance(profile, Mapping):
-            raise ConfigError(f"{path}: profiles.{name} is a table: write [profiles.{name}].")
-    return profiles
+def _tables_in(layer: Mapping[str, Any], key: str, where: object) -> Mapping[str, Mapping[str, Any]]:
+    """The tables of a layer's table of tables."""
+    found = layer.get(key, {})
+    if not isinstance(found, Mapping):
+        raise ConfigError(f"{where}: {key} is a table of tables: write [{key}.NAME].")
+    for name, table in found.items():
+        if not isinstance(table, Mapping):
+            raise ConfigError(f"{where}: {key}.{name} is a table: write [{key}.{name}].")
+    return found
 
 
 def _name(table: Mapping[str, Any], key: str, origin: str) -> str | None:
@@ -157,12 +158,7 @@ def _merge_targets(
 ) -> list[str]:
     """Lay the targets of a layer over `targets`; what is told of its unknown keys, which are left out."""
     said: list[str] = []
-    section = layer.get("targets", {})
-    if not isinstance(section, Mapping):
-        raise ConfigError(f"{origin}: targets is a table of tables: write [targets.NAME].")
-    for name, table in section.items():
-        if not isinstance(table, Mapping):
-            raise ConfigError(f"{origin}: targets.{name} is a table: write [targets.{name}].")
+    for name, table in _tables_in(layer, "targets", origin).items():
         said += _unknown_keys(table, FIELDS, f"targets.{name}.")
         known = {key: value for key, value in table.items() if key in FIELDS}
         targets.setdefault(name, {}).update(known)

@@ -153,15 +153,15 @@ def kept_sha256(file: Path) -> str:
     digest = sha256_of(file)
     with suppress(OSError):  # where nothing can be kept, it is read again
         note.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(note, digest)
+        write_whole(note, digest.encode())
     return digest
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, content: bytes) -> None:
     """Writes a file that whoever reads it finds as it was or as it is to be, and never in part."""
     with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
         made = Path(scratch) / path.name
-        made.write_text(text, encoding="utf-8")
+        made.write_bytes(content)
         os.replace(made, path)
 
 

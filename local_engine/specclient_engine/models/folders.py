@@ -28,7 +28,7 @@ def folder_of(row: KnownModel) -> Path:
 def note_sizes(folder: Path) -> None:
     """Notes what is in a folder that was just converted, for `is_whole`."""
     sizes = {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
-    write_whole(folder / _SIZES, json.dumps(sizes, indent=1) + "\n")
+    write_whole(folder / _SIZES, f"{json.dumps(sizes, indent=1)}\n".encode())
 
 
 def is_whole(folder: Path) -> bool:

@@ -6,7 +6,6 @@ import ctypes
 import functools
 import hashlib
 import logging
-import os
 import platform
 import shutil
 import subprocess
@@ -14,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from ..errors import CacheUnusable, NotEnoughDisk
-from ..models.cache import cache_root, locked
+from ..models.cache import cache_root, locked, write_whole
 
 _log = logging.getLogger(__name__)
 
@@ -128,10 +127,7 @@ def _keep(made: Path, library: Path) -> None:
     """Keeps what was built with its hash behind it, where nothing that loads it looks."""
     content = made.read_bytes()
     try:
-        with tempfile.TemporaryDirectory(dir=library.parent) as scratch:
-            sealed = Path(scratch) / library.name
-            sealed.write_bytes(content + hashlib.sha256(content).digest())
-            os.replace(sealed, library)
+        write_whole(library, content + hashlib.sha256(content).digest())
     except OSError as problem:
         _not_kept(problem)
 
