@@ -21,6 +21,7 @@ from specclient_providers.sanity import (
     TIME_NAMES,
     TOKEN_NAMES,
     Found,
+    Notes,
     Source,
     check_counts,
     check_times,
@@ -116,17 +117,19 @@ class AnswerReader:
         rules = self._facts.answer
         if rules.ttft_includes_queue is False:
             first_token_from_scheduling(found)
-        # Refused is what cannot be true before anything is derived from it, and then what is derived.
-        check_counts(found, notes, inside=rules.subset)
-        check_times(found, notes, elapsed)
+        self._check(found, notes, elapsed)
         if rules.derived:
             reported = len(found)
             for rule in rules.derived:
                 derive(rule, found, notes)
             if len(found) > reported:
-                check_counts(found, notes, inside=rules.subset)
-                check_times(found, notes, elapsed)
+                self._check(found, notes, elapsed)
         return self._reading(found, notes)
+
+    def _check(self, found: Found, notes: Notes, elapsed: float | None) -> None:
+        """Refuse what cannot be true: once before anything is derived from it, and once what is derived."""
+        check_counts(found, notes, inside=self._facts.answer.subset)
+        check_times(found, notes, elapsed)
 
     def _take(self, figure: Figure, raw: object, where: str) -> bool:
         if type(raw) is int and figure.unit == "tokens" and 0 <= raw <= MOST_TOKENS:  # nearly every figure

@@ -70,9 +70,7 @@ def first_choice(choices: object) -> Mapping[str, Any]:
 def gather(obj: object, nodes: Mapping[str, Node], present: list[tuple[int, Figure, str, Any]]) -> None:
     """Every figure of `nodes` that `obj` holds and that is not null."""
     if type(obj) is dict or isinstance(obj, Mapping):
-        # Those of the side that has fewer keys.
-        few = len(nodes) < len(obj)
-        pairs: Iterable[tuple[object, Any]] = [(key, obj.get(key)) for key in nodes] if few else obj.items()
+        pairs: Iterable[tuple[object, Any]] = obj.items()
     elif isinstance(obj, list):
         pairs = [(key, obj[int(key)]) for key in nodes if key.isdigit() and int(key) < len(obj)]
         pairs += [(key, join(obj)) for key, join in _JOINED.items() if key in nodes]

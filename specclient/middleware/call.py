@@ -204,7 +204,7 @@ class WrappedCall(Tries):
 
     def completed(self) -> bytes | None:
         self.end("error" if self._answer.error else "completed")
-        return None if self.report is None else self.report.written
+        return self._report_to_add()
 
     def ran_out(self) -> bytes | None:
         if self._answer.finish_reasons or self._answer.error:
@@ -214,7 +214,7 @@ class WrappedCall(Tries):
             "The stream ended without a finish reason and without [DONE]: the text may be cut off.",
         )
         self.end("error", IncompleteStream())
-        return None if self.report is None else self.report.written
+        return self._report_to_add()
 
     def failed(self, error: BaseException) -> None:
         self._tried[-1].error = type(error).__name__
@@ -234,6 +234,10 @@ class WrappedCall(Tries):
 
     def _note(self, code: str, text: str) -> None:
         self._answer.notes.append(Reason(code=code, text=text))
+
+    def _report_to_add(self) -> bytes | None:
+        """The report as JSON; None where there is none."""
+        return None if self.report is None else self.report.written
 
     def _settle(self, outcome: tracing.CallOutcome, error: BaseException | None) -> None:
         self.timeline.done()

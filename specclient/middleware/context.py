@@ -22,9 +22,7 @@ from specclient.report import Report
 
 KEY = "specclient"
 RECENT = 256
-"""Reports kept by answer id at least, for the SDKs whose objects drop fields that they do not know."""
-_MORE = 64
-"""So many more are kept before those are forgotten together: each had to be fetched from far to be freed."""
+"""Reports kept by answer id, for the SDKs whose objects drop fields that they do not know."""
 
 
 class Block:
@@ -82,9 +80,8 @@ def remember(report: LateReport, answer_id: str | None, block: Block | None) -> 
     if answer_id:
         with _recent_lock:
             _recent[answer_id] = report
-            if len(_recent) >= RECENT + _MORE:
-                for _ in range(_MORE):
-                    _recent.popitem(last=False)
+            while len(_recent) > RECENT:
+                _recent.popitem(last=False)
 
 
 def report_of(answer: Any) -> Report | None:

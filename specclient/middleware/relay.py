@@ -233,8 +233,7 @@ def spliced(raw: bytes, report: bytes, at: int | None = None) -> bytes:
     """
     at = raw.rfind(b"}") if at is None else at
     before = raw[:at]
-    last = before[-1:].strip() or before.rstrip()[-1:]
-    comma = b"" if last == b"{" else b","
+    comma = b"" if before.rstrip().endswith(b"{") else b","
     return b'%b%b"specclient":%b%b' % (before, comma, report, raw[at:])
 
 
