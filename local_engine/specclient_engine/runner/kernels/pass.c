@@ -1,7 +1,6 @@
 /* One pass of a Llama-shaped model. */
 #include "attention.h"
 #include "pack.h"
-#include <omp.h>
 
 static void embed(Stage *stage, const Model *m, const Workspace *w, const Pass *pass) {
     for (int row; (row = take(stage)) < pass->rows;) {

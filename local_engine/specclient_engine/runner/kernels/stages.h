@@ -10,7 +10,24 @@ typedef struct {
 
 static int take(Stage *stage) { return atomic_fetch_add_explicit(&stage->next, 1, memory_order_relaxed); }
 
-static void finished(Stage *stage) { atomic_fetch_add_explicit(&stage->done, 1, memory_order_release); }
+/* Takes neighbouring tasks, `*first` and those behind it, and says how many: many at first and fewer towards
+ * the end, so that memory is read in long runs and no thread waits long for another's last task. */
+static int take_run(Stage *stage, int tasks, int threads, int *first) {
+    int next = atomic_load_explicit(&stage->next, memory_order_relaxed), count;
+    do {
+        if (next >= tasks) return 0;
+        count = (tasks - next + 2 * threads - 1) / (2 * threads);
+    } while (!atomic_compare_exchange_weak_explicit(&stage->next, &next, next + count, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    *first = next;
+    return count;
+}
+
+static void finished_run(Stage *stage, int count) {
+    atomic_fetch_add_explicit(&stage->done, count, memory_order_release);
+}
+
+static void finished(Stage *stage) { finished_run(stage, 1); }
 
 /* Waits until a stage's tasks are done, not until every thread has come by: on a busy machine a thread
  * that was put to sleep between tasks holds nobody up. */
