@@ -10,9 +10,11 @@
 #if REGISTERS == 32
 #define STRIP_ROWS 9
 #define PANEL_VECTORS 4
+#define ASKING_TILES 2
 #else
 #define STRIP_ROWS 6
 #define PANEL_VECTORS 2
+#define ASKING_TILES 1
 #endif
 #define MOST_VECTORS 4
 #define FEW_ROWS 2
@@ -251,8 +253,8 @@ static void settle(int mode, const Matrix *m, int strip, int rows, float (*block
     }
 }
 
-/* Rows against one strip, in tiles as even as can be. Where they are several they compute longer than their own
- * weights take to come: meanwhile each asks for its part of the next strip's. */
+/* Rows against one strip, in tiles as even as can be. ASKING_TILES or more compute longer than their weights take
+ * to come: meanwhile each asks for its part of the next strip's. */
 static void strip_of_product(int kind, int mode, const Matrix *m, Operand x, int strip, int first, int end,
                              float *out, int64_t out_stride) {
     int64_t strip_bytes = (int64_t)m->inputs * element_bytes(kind) * STRIP;
@@ -262,7 +264,7 @@ static void strip_of_product(int kind, int mode, const Matrix *m, Operand x, int
     for (int tile = 0; tile < tiles; tile++) {
         int row = first + rows * tile / tiles, n = first + rows * (tile + 1) / tiles - row;
         Ahead ahead = {weights + strip_bytes + strip_bytes * (row - first) / rows, 0};
-        if (tiles > 1) ahead.share = SLICE * 4 * n / rows;
+        if (tiles >= ASKING_TILES) ahead.share = SLICE * 4 * n / rows;
         strip_tile(kind, n, x, row, m->inputs, weights, ahead, block);
         settle(mode, m, strip, n, block, out + row * out_stride, out_stride);
     }
