@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from specclient import tracing
 from specclient.core import account
@@ -138,12 +138,13 @@ def report_on(
     speculation: Mapping[str, Any] | None,
     *,
     streamed: bool,
-) -> bytes:
-    """The whole account of a call that has ended, as JSON."""
-    attempts = [
-        _attempt(decided.head, how, stamps) for how, stamps in zip(tried, timeline.attempts, strict=True)
-    ]
+) -> dict[str, Any]:
+    """The whole account of a call that has ended, as plain data."""
     data: dict[str, Any] = {
+        **decided.named,
+        "attempts": [
+            _attempt(decided.named, how, stamps) for how, stamps in zip(tried, timeline.attempts, strict=True)
+        ],
         "usage": account.usage_data(reading),
         "timing": timeline.timing_data(reading, streamed=streamed),
     }
@@ -151,19 +152,23 @@ def report_on(
         data["request_id"] = answer.request_id
     if speculation is not None:
         data["speculation"] = speculation
-    tail = decided.tail
     told = reading.counts_source is not None or reading.rejected is not None or reading.drafted is not None
     if told or reading.notes or answer.notes:
-        data["prediction"] = account.prediction_data(decided.plan, reading)
-        data["notes"] = (*decided.notes, *account.answer_notes(reading), *answer.notes)
-        tail = b"}"
-    parts = decided.head, b",".join(attempts), to_json(data, exclude_none=True)[1:-1], tail
-    return b'%b,"attempts":[%b],%b%b' % parts
+        said = {
+            "prediction": account.prediction_data(decided.plan, reading),
+            "notes": (*decided.notes, *account.answer_notes(reading), *answer.notes),
+        }
+        data |= from_json(to_json(said, exclude_none=True))
+    else:
+        data |= from_json(decided.silence)
+    return data
 
 
-def _attempt(head: bytes, how: Tried, stamps: AttemptStamps) -> bytes:
-    """One try as JSON. Written by hand, as every call has one and nearly all of it is the same each time."""
+def _attempt(named: Mapping[str, Any], how: Tried, stamps: AttemptStamps) -> dict[str, Any]:
     seconds = ((stamps.ended or stamps.started) - stamps.started) / NANOSECONDS
-    status = b"" if how.status is None else b',"status":%d' % how.status
-    error = b"" if how.error is None else b',"error":%b' % to_json(how.error)
-    return b'%b,"seconds":%a,"waited":%a%b%b}' % (head, seconds, stamps.waited, status, error)
+    attempt = {**named, "seconds": seconds, "waited": stamps.waited}
+    if how.status is not None:
+        attempt["status"] = how.status
+    if how.error is not None:
+        attempt["error"] = how.error
+    return attempt

@@ -56,6 +56,8 @@ class WrappedCall(Tries):
         self.extensions: MutableMapping[str, Any] | None = None
         """Those of the response that the SDK holds: the report is put there for objects without room."""
         self.report: LateReport | None = None
+        self.value: dict[str, Any] | None = None
+        """What a whole body says with the report in it, where nothing else was changed."""
         self.is_read_whole = is_read_whole
         """Whether the SDK is known to read an answer that is not streamed as a whole, and at once."""
         self._place = place
@@ -157,6 +159,9 @@ class WrappedCall(Tries):
             return content
         if shown is not None and context.KEY in shown:
             content = set_aside(content, shown, compact)
+        elif shown is value and self.report is not None:
+            self.value = value
+            value[context.KEY] = self.report.given_away()
         return spliced(content, report)
 
     # The stream (relay.Listener) -----------------------------------------------------------------
@@ -237,7 +242,7 @@ class WrappedCall(Tries):
 
     def _report_to_add(self) -> bytes | None:
         """The report as JSON; None where there is none."""
-        return None if self.report is None else self.report.written
+        return None if self.report is None else self.report.written()
 
     def _settle(self, outcome: tracing.CallOutcome, error: BaseException | None) -> None:
         self.timeline.done()
@@ -266,11 +271,11 @@ class WrappedCall(Tries):
         if decided.changes:
             log.info("%s: changed: %s", decided.target, ", ".join(decided.changes))
         speculation = account.speculation_data(reading)
-        written = report_on(
+        data = report_on(
             decided, self.timeline, self._tried, self._answer, reading, speculation, streamed=self.streamed
         )
         return weighed(
-            written,
+            data,
             self._place,
             decided,
             self._asked.workload,

@@ -63,15 +63,10 @@ class Decided:
         return account.known({"target": self.target, "provider": facts.provider, "model": facts.model})
 
     @cached_property
-    def head(self) -> bytes:
-        """The beginning of every report, as JSON."""
-        return to_json(self.named)[:-1]
-
-    @cached_property
-    def tail(self) -> bytes:
-        """The end of a report on an answer that tells nothing of the prediction."""
+    def silence(self) -> bytes:
+        """What the report says of the prediction where the answer tells nothing of it, as JSON."""
         said = {
             "prediction": account.prediction_data(self.plan, self.known.silence),
             "notes": self.notes,
         }
-        return b"," + to_json(said, exclude_none=True)[1:]
+        return to_json(said, exclude_none=True)

@@ -45,22 +45,31 @@ def exchange(request: Any, family: Family, settings: Settings, perform: Perform,
         try:
             call = opened(request, family, settings)
         except SpecclientError as error:
-            return refusal(request, family, 400, str(error), is_async=is_async)
+            return _given(refusal(request, family, 400, str(error), is_async=is_async))
         except Exception as error:
             # A fault of ours must not cost the caller his answer, but it must not go unseen either.
             log.warning("a request passed through unwatched: %s in specclient", type(error).__name__)
             log.debug("the fault", exc_info=True)
             if settings.strict:
                 sentence = f"specclient failed with {type(error).__name__} before sending, and strict is set."
-                return refusal(request, family, 500, sentence, is_async=is_async)
-    if isinstance(call, Local):
-        return (yield call)
+                return _given(refusal(request, family, 500, sentence, is_async=is_async))
+    if isinstance(call, WrappedCall):
+        return _answer(call, request, family, perform, is_async=is_async)
     if call is not None:
-        return (yield from _answer(call, request, family, perform, is_async=is_async))
+        return _taken(call)
     if request.url.scheme == LOCAL:
         sentence = "A local:// address answers chat completions only, through specclient.wrap."
-        return refusal(request, family, 404, sentence, is_async=is_async)
-    return (yield Send(request))
+        return _given(refusal(request, family, 404, sentence, is_async=is_async))
+    return _taken(Send(request))
+
+
+def _taken(step: Send | Local) -> Steps:
+    return (yield step)
+
+
+def _given(response: Any) -> Steps:
+    yield from ()
+    return response
 
 
 def _answer(call: WrappedCall, request: Any, family: Family, perform: Perform, *, is_async: bool) -> Steps:
@@ -84,6 +93,8 @@ def _answer(call: WrappedCall, request: Any, family: Family, perform: Perform, *
                         continue
                     if raw and call.is_read_whole:
                         made = _mark_as_read(response, content, call.timeline)
+                        if call.value is not None:
+                            family.at_hand.hold(made, call.value)
                     else:
                         made = with_body(response, told, content, family, raw=raw, is_async=is_async)
                     made.extensions[KEY] = call.report

@@ -12,6 +12,7 @@ import sys
 from functools import lru_cache
 from typing import Any
 
+from specclient.middleware.at_hand import AtHand
 from specclient.middleware.bodies import AsyncBody, AsyncBytes, SyncBody, SyncBytes
 from specclient.middleware.family import Family
 from specclient.middleware.local import AsyncLocalBody, SyncLocalBody
@@ -26,8 +27,8 @@ def family_named(name: str) -> Family:
     """The family of an imported module."""
     module = sys.modules[name]
 
-    def join(behaviour: type, base: type) -> Any:
-        return type(behaviour.__name__, (behaviour, base), {"__module__": behaviour.__module__})
+    def join(behaviour: type, base: type, **further: Any) -> Any:
+        return type(behaviour.__name__, (behaviour, base), {"__module__": behaviour.__module__, **further})
 
     return Family(
         module=module,
@@ -40,6 +41,7 @@ def family_named(name: str) -> Family:
         async_bytes_body=join(AsyncBytes, module.AsyncByteStream),
         local_body=join(SyncLocalBody, module.SyncByteStream),
         async_local_body=join(AsyncLocalBody, module.AsyncByteStream),
+        at_hand=join(AtHand, module.Response, _plain=module.Response),
     )
 
 

@@ -13,7 +13,7 @@ class Family:
     """Our classes in the dress of one HTTP library, joined to its base classes (see `families`).
 
     `headers` reads a message's headers by lower-case name. `body` watches a stream that passes, `bytes_body`
-    is one that is at hand, `local_body` is the engine's.
+    is one that is at hand, `local_body` is the engine's. `at_hand` is a response that is parsed already.
     """
 
     module: ModuleType
@@ -26,3 +26,4 @@ class Family:
     async_bytes_body: type[Any]
     local_body: type[Any]
     async_local_body: type[Any]
+    at_hand: type[Any]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -112,7 +111,7 @@ def _with_report(value: dict[str, Any], report: Report | None, block: context.Bl
         return value
     late = LateReport.of(report)
     context.remember(late, value.get("id"), block)
-    return {**value, context.KEY: json.loads(late.written)}
+    return {**value, context.KEY: late.given_away()}
 
 
 def _told(error: APIError | ConfigError) -> tuple[int, dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic_core import to_json
+from typing import Any
 
 from specclient.core.account import known
 from specclient.economics.account import COMPARED
@@ -12,7 +12,13 @@ from specclient.middleware.place import Place
 
 
 def weighed(
-    written: bytes, place: Place, decided: Decided, workload: str | None, *, passes: bool, completed: bool
+    data: dict[str, Any],
+    place: Place,
+    decided: Decided,
+    workload: str | None,
+    *,
+    passes: bool,
+    completed: bool,
 ) -> LateReport:
     """The report with its economics, where the call says anything of what a prediction is worth.
 
@@ -20,12 +26,12 @@ def weighed(
     """
     decision = decided.decision
     if decided.outcome not in COMPARED and decision is None:
-        return LateReport(written)
+        return LateReport(data)
     if passes or place.keeps_account:
-        report = LateReport(written).report
+        report = LateReport(data).report
         return LateReport.of(
             place.economist.account(report, decision, completed=completed, workload=workload)
         )
     why = None if decision is None else decision.why
-    told = to_json(known({"gate": place.economist.options.gate, "decision": why}))
-    return LateReport(b'%b,"economics":%b}' % (written[:-1], told))
+    data["economics"] = known({"gate": place.economist.options.gate, "decision": why})
+    return LateReport(data)

@@ -47,9 +47,11 @@ def rewritten(
 def _without(content: bytes, keys: list[str], key: str) -> bytes:
     """The JSON of an object of these keys without one of them, or nothing where it is not written as SDKs
     write it. What looks like a key may be one further inside."""
-    at = keys.index(key)
-    begin = content.find(_name(key))
-    end = content.rfind(b"}") if at + 1 == len(keys) else content.find(_name(keys[at + 1]), begin + 1)
+    if key == keys[-1]:  # searched from behind, which takes half the time
+        begin, end = content.rfind(_name(key)), content.rfind(b"}")
+    else:
+        begin = content.find(_name(key))
+        end = content.find(_name(keys[keys.index(key) + 1]), begin + 1)
     return b"" if begin < 0 or end < 0 else content[:begin] + content[end:]
 
 
