@@ -47,7 +47,8 @@ def test_options_are_obeyed(response: Any) -> None:
 def test_a_copy_is_a_plain_response(response: Any, copied: Any) -> None:
     other = copied(response)
     assert not isinstance(other, AtHand)
-    assert other.json() == VALUE and other.content == CONTENT
+    assert other.json() == VALUE
+    assert other.content == CONTENT
 
 
 def test_content_and_object_say_the_same(
