@@ -87,10 +87,11 @@ def check(
         *_other_form(image, restored.text),
         *_chatter(image, restored.text),
         *(_blocking(code, said) for code, said in framed(image, extracted, restored.text, instruction)),
-        *_ungrammatical(image, restored.text),
-        *_taken_off(extracted),
+        *_taken_off(image, extracted, restored),
         *_kept(image.text, restored),
     ]
+    if not any(warning.blocks for warning in found):  # what is no file at all has no grammar either
+        found += _ungrammatical(image, restored.text)
     return tuple(sorted(found, key=lambda warning: not warning.blocks))
 
 
@@ -251,11 +252,15 @@ def _blocking(code: str, text: str) -> EditWarning:
     return EditWarning(code, text, blocks=True)
 
 
-def _taken_off(extracted: Extracted) -> list[EditWarning]:
+def _taken_off(image: FileImage, extracted: Extracted, restored: Restored) -> list[EditWarning]:
     count = extracted.before + extracted.after
-    if not count:
-        return []
-    return [EditWarning("prose", f"{_lines(count)} of prose around the file's text left out.")]
+    if count:
+        return [EditWarning("prose", f"{_lines(count)} of prose around the file's text left out.")]
+    if extracted.fence and restored.text == image.text and is_prose(image.name, image.text):
+        what = "The fence or tags around the answer were taken off, and that was the whole difference"
+        hint = "an instruction as 'Put all of it in a code block.' keeps a fence"
+        return [EditWarning("fence", f"{what}; {hint}.")]
+    return []
 
 
 def _kept(original: str, restored: Restored) -> list[EditWarning]:

@@ -12,7 +12,18 @@ from dataclasses import dataclass, field
 
 from specclient.edit.naming import announces_by_name, labels
 from specclient.edit.prose import greets, greets_for_sure, is_sentence
-from specclient.edit.wrapping import HEAD_LINES, File, is_fence, peel, trimmed, unmarked, words_of
+from specclient.edit.wrapping import (
+    HEAD_LINES,
+    File,
+    Peeled,
+    asks_for_fence_around,
+    fence_lines,
+    is_fence,
+    peel,
+    trimmed,
+    unmarked,
+    words_of,
+)
 from specclient.textfile import LINE_END
 
 _COMMENT = re.compile(r"^\s*(?:#|//|--|;|%|<!--|/\*)")
@@ -36,15 +47,21 @@ class Extracted:
     """What was left out, or a fence that was taken off, may have been the file's own."""
 
 
-def extract(answer: str, original: str, name: str = "") -> Extracted:
-    """Take the new text out of `answer`; `original` (LF) decides what belongs to the file called `name`."""
+def extract(answer: str, original: str, name: str = "", instruction: str = "") -> Extracted:
+    """Take the new text out of `answer`; `original` (LF) decides what belongs to the file called `name`.
+
+    A fence around everything stays where `instruction` asks for it and nothing else changed.
+    """
     file = File.of(original, name)
     answer = unmarked(answer.removeprefix("\ufeff"), original)
     lines = trimmed(LINE_END.sub("\n", answer).split("\n"))
     before: list[str] = []
     after = layers = 0
     doubtful = False
+    wanted = asks_for_fence_around(instruction)
     while layers < _LAYERS and (layer := peel(lines, file)) is not None:
+        if wanted and _is_the_edit(lines, layer, file):
+            break
         lines, layers = layer.lines, layers + 1
         before += layer.before
         after += len(layer.after)
@@ -62,6 +79,12 @@ def extract(answer: str, original: str, name: str = "") -> Extracted:
         above=(*headings, *inside),
         doubtful=doubtful,
     )
+
+
+def _is_the_edit(lines: list[str], layer: Peeled, file: File) -> bool:
+    """Whether a fence around all of a document, which had none, is all that changed."""
+    bare = not (layer.before or layer.after or fence_lines(file.text))
+    return bare and file.prose and is_fence(lines[0]) and words_of(layer.lines) == file.lines
 
 
 def _title(lines: list[str], file: File) -> int:

@@ -10,12 +10,9 @@ from specclient.edit import prompt
 from specclient.edit.extract import Extracted
 from specclient.edit.naming import introduces, names, titles
 from specclient.edit.prose import is_prose, tells_of_the_file
-from specclient.edit.wrapping import HEAD_LINES, fence_lines, is_fence, tagged, words_of
+from specclient.edit.wrapping import HEAD_LINES, asks_for_fence, fence_lines, is_fence, tagged, words_of
 from specclient.textfile import FileImage
 
-_ASKS_FOR_FENCE = re.compile(
-    r"```|~~~|\bfenc\w+|\bcode[- ]?(?:block|box|snippet)s?\b|\bblocks? of code\b|\bsnippets?\b", re.IGNORECASE
-)
 _MAY_NEED_FENCE = re.compile(r"\b(?:examples?|commands?|usage|how to)\b", re.IGNORECASE)
 _ASKS_FOR_TITLE = re.compile(
     r"\b(?:titles?|head(?:ing|er|line)s?|comments?|file ?names?|names? of (?:the|this) file"
@@ -56,9 +53,7 @@ def _taken_in_doubt(
 ) -> Iterator[tuple[str, str]]:
     """What was taken for a wrapper, and may be what the instruction asked for."""
     unfenced = extracted.fence and is_prose(image.name, image.text)
-    wants_fence = (
-        unfenced and not fence_lines(image.text + "\n" + text) and _ASKS_FOR_FENCE.search(instruction)
-    )
+    wants_fence = unfenced and not fence_lines(image.text + "\n" + text) and asks_for_fence(instruction)
     if extracted.doubtful or wants_fence:
         yield "doubt", "A code fence was taken off, with what stood outside it, that may be the file's own."
     elif any(titles(line, image.name) for line in extracted.above) and (
@@ -78,7 +73,7 @@ def _is_label(line: str, image: FileImage) -> bool:
 
 
 def _may_have_fence(instruction: str) -> bool:
-    return any(pattern.search(instruction) for pattern in (_ASKS_FOR_FENCE, _MAY_NEED_FENCE))
+    return asks_for_fence(instruction) or _MAY_NEED_FENCE.search(instruction) is not None
 
 
 def _encloses(lines: list[str], own: set[str], image: FileImage, extracted: Extracted) -> bool:

@@ -130,7 +130,7 @@ class EditRun:
         if ended not in _WHOLE:
             raise self._incomplete(f"the answer ended with {self.finish_reason or 'no finish reason'}")
         answer = "".join(self.pieces)
-        extracted = extract(answer, self.image.text, self.image.name)
+        extracted = extract(answer, self.image.text, self.image.name, self.instruction)
         restored = restore(self.image, extracted.text, exact=self.exact)
         edit = FileEdit(
             path=self.path,

@@ -37,6 +37,17 @@ _BEGIN = re.compile(
     r"^\W*(?:begin|start)\b.*\b(?:file|code|document|content|text)\b|^\W*file begin", re.IGNORECASE
 )
 _END = re.compile(r"^\W*end\b.*\b(?:file|code|document|content|text)\b|^\W*file end", re.IGNORECASE)
+_FENCE_WORDS = (
+    r"(?:```|~~~|\bfenc\w+|\bcode[- ]?(?:block|box|snippet)s?\b|\bblocks? of code\b|\bsnippets?\b"
+    r"|\btriple[- ]backticks?\b|\bpre-?formatted\b)"
+)
+_ASKS_FOR_FENCE = re.compile(_FENCE_WORDS, re.IGNORECASE)
+_ASKS_FOR_FENCE_AROUND = re.compile(
+    r"\b(?:wrap|put|plac|enclos|surround|turn|convert|format|mak)\w*\b[^.\n]*"
+    r"\b(?:all|everything|it|whole|entire|file|text|contents?|document|note)\b[^.\n]*"
+    rf"\b(?:in|into|inside|within|as|with|by|between)\s+(?:\w+\s+){{0,3}}{_FENCE_WORDS}",
+    re.IGNORECASE,
+)
 HEAD_LINES = 8
 """How far into an answer its wrapper may begin: behind a few lines of greeting."""
 
@@ -95,6 +106,16 @@ def is_fence(line: str) -> bool:
 def fence_lines(text: str) -> int:
     """How many lines of `text` open or close a code fence."""
     return sum(1 for line in text.split("\n") if is_fence(line))
+
+
+def asks_for_fence(instruction: str) -> bool:
+    """Whether an instruction speaks of code fences, so that one in the answer may be the edit."""
+    return _ASKS_FOR_FENCE.search(instruction) is not None
+
+
+def asks_for_fence_around(instruction: str) -> bool:
+    """Whether an instruction wants the whole file in a code fence."""
+    return _ASKS_FOR_FENCE_AROUND.search(instruction) is not None
 
 
 def unmarked(answer: str, original: str) -> str:

@@ -100,7 +100,7 @@ def test_ordinary_new_lines_are_no_elision(line: str) -> None:
     ],
 )
 def test_ordinary_lines_of_a_shorter_file_are_no_elision(line: str) -> None:
-    assert blocking("\n".join([*LINES[:30], line]), instruction=LESS) == set()
+    assert blocking("\n".join([*LINES[:30], line]), name="a.conf", instruction=LESS) == set()
 
 
 def test_a_heading_is_no_comment() -> None:

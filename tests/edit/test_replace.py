@@ -90,7 +90,7 @@ def test_read_only_files_and_folders_are_refused_before_any_work(
     with pytest.raises(FileError, match="is read-only, and a file is replaced"):
         check_replaceable(path)
     monkeypatch.setattr(os, "access", lambda target, _mode: Path(target) != path)
-    with pytest.raises(FileError, match=r"file\.txt is read-only"):
+    with pytest.raises(FileError, match=r"file\.txt is read-only: make it writable first"):
         check_replaceable(path)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import product
 
 import pytest
@@ -66,7 +67,7 @@ FILES = {
 def outcome(name: str, old: str, answer: str, instruction: str = "Translate this.") -> tuple[str, set[str]]:
     """(the new text, the codes of the warnings that block)"""
     image = FileImage.from_bytes(old.encode(), name=name)
-    extracted = extract(answer, image.text, name)
+    extracted = extract(answer, image.text, name, instruction)
     restored = restore(image, extracted.text)
     found = check(image, extracted, restored, instruction)
     return restored.text, {warning.code for warning in found if warning.blocks}
@@ -204,6 +205,45 @@ def test_content_that_looks_much_like_a_wrapper_is_not_lost(
     assert text.split() == new.split() or blocking
 
 
+def test_yaml_is_not_judged_where_nothing_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    assert outcome("a.yml", "a:\n  b: 1\n", "a:\n  b: 1\n c: 2", "Add c.")[1] == set()
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        "Wrap everything in a code block.",
+        "Put the whole text into a fenced block.",
+        "Please enclose it in ```",
+        "Turn the note into preformatted text.",
+    ],
+)
+@pytest.mark.parametrize("opening", ["```", "~~~~text"])
+def test_a_fence_around_everything_is_the_edit_where_it_is_asked_for(instruction: str, opening: str) -> None:
+    fenced = f"{opening}\nHello there.\n\nBye.\n{opening.removesuffix('text')}\n"
+    assert outcome("a.md", "Hello there.\n\nBye.\n", fenced.strip(), instruction) == (fenced, set())
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "answer", "instruction"),
+    [
+        ("a.md", "Hi.\n", "```\nHi.\n```", "Shorten the code block."),
+        ("a.md", "Hi.\n", "```\nHi you.\n```", "Wrap everything in a code block."),
+        ("a.md", "Hi.\n", "Here it is:\n```\nHi.\n```", "Wrap everything in a code block."),
+    ],
+)
+def test_a_fence_that_may_be_the_edit_is_refused(name: str, old: str, answer: str, instruction: str) -> None:
+    assert outcome(name, old, answer, instruction)[1] == {"doubt"}
+
+
+def test_a_fence_that_was_the_whole_difference_is_told() -> None:
+    image = FileImage.from_bytes(b"Hello there.\n", name="a.md")
+    extracted = extract("```\nHello there.\n```", image.text, image.name, "Make it bigger.")
+    found = check(image, extracted, restore(image, extracted.text), "Make it bigger.")
+    assert [(warning.code, warning.blocks) for warning in found] == [("fence", False)]
+
+
 def test_a_blank_file_is_prose_by_its_name_alone() -> None:
     assert not is_prose("nl.ini", "\n \n")
     assert is_prose("nl.md", "\n \n")
@@ -227,6 +267,16 @@ def test_a_blank_file_is_prose_by_its_name_alone() -> None:
         ("a.py", "x = 1\n", "x = 1\ny = 1", "Rename x to y.", "grown"),
         ("a.json", '{"a": 1}\n', '{"a": 1, "b": f(a)}', "Add b.", "syntax"),
         ("a.toml", "a = 1\n", 'a = 1\nb = {\n  "c": 1\n}', "Add b.", "syntax"),
+        (
+            "a.py",
+            "def f():\n    x = 1\n    return x\n",
+            "def f():\n    x = 2\nreturn x",
+            "Set x to 2.",
+            "syntax",
+        ),
+        ("a.pyi", "x: int\n", "x: int\ny: (int", "Add y.", "syntax"),
+        ("a.yml", "a:\n  b: 1\n", "a:\n  b: 1\n c: 2", "Add c.", "syntax"),
+        ("a.yaml", "a: &x 1\nb: *x\nc: 2\n", "a: 1\nb: *x\nc: 2", "Drop the anchor.", "syntax"),
     ],
 )
 def test_what_small_models_wrote_instead_is_refused(
@@ -241,6 +291,10 @@ def test_what_small_models_wrote_instead_is_refused(
         ("a.json", '{"a": 1}\n', '{"a": 2}\n', "Set a to 2."),
         ("a.json", '// no JSON\n{"a": 1}\n', '// no JSON\n{"a": 2}\n', "Set a to 2."),
         ("a.py", "x = 1\nz = x\n", "y = 1\nz = y\n", "Rename x to y."),
+        ("a.py", "print 'one'\n", "print 'two'\n", "Say two."),
+        ("a.py", "x = 'a'\ny = x\n", "x = '\\d'\ny = x is 'b'\n", "Match a digit."),
+        ("a.yaml", "a: !Ref x\n---\nb: 1\n", "a: !Ref y\n---\nb: 1\n", "Refer to y."),
+        ("a.yaml", "{{ if x }}\na: 1\n{{ end }}\n", "{{ if x }}\na: 2\n{{ end }}\n", "Set a to 2."),
         (".gitignore", "*.pyc\n", "*.pyc\nnode_modules\n", "Add node_modules."),
         ("a.txt", "Write a poem about cats.\n", "Write a poem about dogs.\n", "Change cats to dogs."),
     ],
