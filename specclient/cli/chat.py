@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from specclient.cli import options
-from specclient.cli.terminal import check_text, guarded, read_stdin, stderr, write_json
+from specclient.cli.terminal import as_typed, guarded, read_stdin, stderr, write_json
 
 if TYPE_CHECKING:
     from specclient.report import Report
@@ -43,9 +43,8 @@ def chat(
     """Ask a model. The answer streams to stdout; reasoning and figures go to stderr."""
     from specclient.cli.clients import client_of, pick_target
 
-    for option, text in (("PROMPT", prompt), ("--system", system), ("--prediction", prediction)):
-        check_text(option, text)
-    known = _known_text(prediction, prediction_file)
+    prompt, system = as_typed("PROMPT", prompt), as_typed("--system", system)
+    known = _known_text(as_typed("--prediction", prediction), prediction_file)
     settings = options.chosen(prediction=known, temperature=temperature, seed=seed, max_tokens=max_tokens)
     messages = [{"role": "system", "content": system}] if system else []
     question = _question(prompt)
@@ -114,8 +113,7 @@ def _converse(
             raise ConfigError(f"What was typed is no {error.encoding} text: convert it first.") from None
         if not question.strip():
             continue
-        check_text("What was typed", question)
-        messages.append({"role": "user", "content": question})
+        messages.append({"role": "user", "content": as_typed("What was typed", question)})
         answer = _Answer()
         answer.read(client, messages, settings)
         messages.append({"role": "assistant", "content": answer.text})

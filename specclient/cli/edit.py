@@ -9,7 +9,7 @@ import typer
 
 from specclient.cli import options
 from specclient.cli.outcome import print_diff, run_edit, show_warnings
-from specclient.cli.terminal import check_text, guarded, note, read_stdin, stderr, write_json
+from specclient.cli.terminal import as_typed, guarded, note, read_stdin, stderr, write_json
 
 if TYPE_CHECKING:
     from specclient.edit import FileEdit
@@ -122,5 +122,4 @@ def _instruction(text: str | None, file: Path | None) -> str:
         raise ConfigError("Say what to change by either --instruction or --instruction-file.")
     if file is not None:
         return FileImage.load(file).text
-    check_text("--instruction", text)
-    return read_stdin() if text == "-" else text or ""
+    return read_stdin() if text == "-" else as_typed("--instruction", text) or ""

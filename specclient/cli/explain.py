@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from specclient.cli import options
-from specclient.cli.terminal import check_text, guarded, note, read_stdin, stdout, write_json
+from specclient.cli.terminal import as_typed, guarded, note, read_stdin, stdout, write_json
 
 if TYPE_CHECKING:
     from specclient.core.plan import Plan
@@ -97,8 +97,7 @@ def _request(request: str | None, file: Path | None, instruction: str) -> dict[s
     from specclient.textfile import FileImage
 
     if file is not None:
-        check_text("--instruction", instruction)
-        body = EditRun.start(file, instruction).request
+        body = EditRun.start(file, as_typed("--instruction", instruction) or "").request
         return {**body, "prediction": {"type": "content", "content": body["prediction"].text}}
     if request is None:
         known = "def foo():\n    return 1\n"

@@ -77,18 +77,21 @@ def read_stdin() -> str:
         raise ConfigError(f"stdin cannot be read: {error.strerror}.") from None
 
 
-def check_text(option: str, text: str | None) -> None:
-    """Raises ConfigError where an argument holds bytes that are no text in this system's encoding."""
+def as_typed(option: str, text: str | None) -> str | None:
+    """An argument as it was typed, whatever this system's encoding; raises ConfigError for what is no UTF-8."""
     from specclient.errors import ConfigError
 
+    if text is None:
+        return None
     try:
-        (text or "").encode()
-    except UnicodeEncodeError as error:
-        byte = ord(error.object[error.start]) - 0xDC00  # as Python hands it over (PEP 383)
+        return text.encode("utf-8", "surrogateescape").decode()  # Python hands it over so (PEP 383)
+    except UnicodeDecodeError as error:
         raise ConfigError(
-            f"{option} holds a byte that is no {sys.getfilesystemencoding()} text (0x{byte:02X} at "
+            f"{option} holds a byte that is no UTF-8 text (0x{error.object[error.start]:02X} at "
             f"{error.start}): convert it first."
         ) from None
+    except UnicodeEncodeError:  # half of a pair that stands for no byte: on Windows
+        raise ConfigError(f"{option} is no text: convert it first.") from None
 
 
 def write_json(value: Any) -> None:

@@ -96,7 +96,7 @@ def test_bytes_that_are_no_text_are_told_for_people(
     outcome = cli(*arguments, "-p", "openai_compatible", "-m", "m", "--base-url", server.url)
     assert outcome.code == 2
     assert outcome.err == (
-        f"error: {option} holds a byte that is no utf-8 text (0xE9 at 3): convert it first.\n"
+        f"error: {option} holds a byte that is no UTF-8 text (0xE9 at 3): convert it first.\n"
     )
     assert not server.requests
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
@@ -193,7 +194,7 @@ def test_what_stdout_cannot_hold_is_one_sentence(process: Any, server: ScriptedS
 
 @pytest.mark.parametrize(
     ("errors", "said"),
-    [("strict", "is no utf-8 text"), ("surrogateescape", "holds a byte that is no utf-8 text")],
+    [("strict", "is no utf-8 text"), ("surrogateescape", "holds a byte that is no UTF-8 text")],
 )
 def test_what_is_typed_and_is_no_text_is_one_sentence(
     server: ScriptedServer, tmp_path: Path, errors: str, said: str
@@ -205,6 +206,21 @@ def test_what_is_typed_and_is_no_text_is_one_sentence(
     assert (done.returncode, done.stderr.count(b"\n")) == (2, 1)
     assert done.stderr.decode().startswith(f"error: What was typed {said}")
     assert not server.requests
+
+
+def test_what_is_typed_in_utf8_arrives_under_an_ascii_locale(
+    process: Any, server: ScriptedServer, tmp_path: Path
+) -> None:
+    (tmp_path / "a.ini").write_text("port = 1\n")
+    server.respond = lambda _: sse(role(), chunk("port = 2\n"), finish())
+    env = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    assert process("edit", "a.ini", "-i", "Größe: 2", *target(server), env=env).returncode == 0
+    assert process("chat", "größer?", "-s", "Kürze.", *target(server), env=env).returncode == 0
+    explained = process("explain", "--file", "a.ini", "-i", "Größe", "--json", *target(server), env=env)
+    assert "Instruction: Größe\n" in json.loads(explained.stdout)["body"]["messages"][1]["content"]
+    edit, chat = (request.json["messages"] for request in server.requests)
+    assert "Instruction: Größe: 2\n" in edit[1]["content"]
+    assert [message["content"] for message in chat] == ["Kürze.", "größer?"]
 
 
 def test_closed_streams_are_no_traceback(server: ScriptedServer, tmp_path: Path) -> None:
