@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -111,6 +112,12 @@ class Runner:
         request = {**trial.case.request, "stream": True}
         if trial.arm == "with" and trial.case.prediction:
             request["prediction"] = trial.case.prediction
+        if self.client.target.provider == "local":
+            # Under a salt of its own a call computes its prompt, and drafts from nothing that its twin wrote.
+            request["extra_body"] = {
+                "cache_salt": secrets.token_urlsafe(),
+                **(request.get("extra_body") or {}),
+            }
         return request
 
 

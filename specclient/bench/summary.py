@@ -138,8 +138,11 @@ def _pairs(samples: Sequence[Sample]) -> list[tuple[Sample, Sample]]:
 
 
 def per_token(sample: Sample) -> float | None:
-    """Seconds of decoding for each token after the first, which the prefill makes."""
-    return _per_token(sample, sample.decode if sample.decode is not None else sample.receive)
+    """Seconds of decoding for each token after the first, which the prefill makes.
+
+    Where the endpoint does not time it, receiving stands for it, unless the answer came in one piece.
+    """
+    return _per_token(sample, sample.decode if sample.decode is not None else sample.receive or None)
 
 
 def _per_token(sample: Sample, seconds: float | None) -> float | None:

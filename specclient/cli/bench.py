@@ -60,7 +60,8 @@ def bench(
     _check_places(out, html)
     cases = _cases(requests, workload, max_tokens)
     order = blocks(cases, clients=_numbers(clients), repeats=repeats, seed=seed)
-    picked, loaded = pick_target(target, provider, model, base_url=base_url, config=config)
+    # A fallback's answer would say nothing of the target.
+    picked, loaded = pick_target(target, provider, model, base_url=base_url, config=config, fallback=())
     settings = {"clients": clients, "repeats": repeats, "seed": seed, "max_tokens": max_tokens}
     store = _measure(picked, loaded, cases, order, out, settings)
     groups = summarise(store.samples.values(), seed=seed)

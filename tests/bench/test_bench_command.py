@@ -43,9 +43,10 @@ def bench(
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     monkeypatch.setattr("specclient.cli.surroundings.wait_asleep", lambda: None)
 
-    def run(*arguments: object) -> tuple[int, str, str]:
-        target = ("-p", "openai", "-m", "gpt-4o", "--base-url", server.url)
-        monkeypatch.setattr(sys, "argv", ["specclient", "bench", *target, *map(str, arguments)])
+    endpoint = ("-p", "openai", "-m", "gpt-4o", "--base-url", server.url)
+
+    def run(*arguments: object, place: tuple[str, ...] = endpoint) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["specclient", "bench", *place, *map(str, arguments)])
         with pytest.raises(SystemExit) as end:
             main()
         out, err = capsys.readouterr()
@@ -72,26 +73,44 @@ def test_every_case_runs_in_both_arms(bench: Any, server: ScriptedServer) -> Non
 def test_the_engine_without_a_prediction_is_what_a_caller_gets_who_passes_none(
     server: ScriptedServer, tmp_path: Path
 ) -> None:
-    """Its own drafting is left on: the verdict is about what the prediction adds to it."""
-    from specclient.bench.cases import built_in
+    """Its own drafting is left on: the verdict is about what the prediction adds to it.
+
+    What its cache and its memory of earlier answers give would go to whichever arm comes second.
+    """
+    from specclient.bench.cases import Case, built_in
     from specclient.bench.runner import Runner
     from specclient.bench.schedule import blocks
     from specclient.bench.store import Store
     from specclient.client import AsyncClient
 
     store = Store(tmp_path / "r.jsonl", {"fingerprint": "f"})
+    request = {"messages": [{"role": "user", "content": "mine"}], "extra_body": {"cache_salt": "own"}}
+    salted = Case("own", "creative", request, "known")
 
     async def measure() -> None:
         async with AsyncClient(provider="openai", model="gpt-4o", base_url=server.url, api_key="k") as client:
             engine: Any = SimpleNamespace(chat=client.chat, target=SimpleNamespace(provider="local"))
-            order = blocks(built_in(["creative"]), clients=(1,), repeats=1, seed=0)
-            await Runner(engine, store).run(order)
+            cases = [*built_in(["creative"]), salted]
+            await Runner(engine, store).run(blocks(cases, clients=(1,), repeats=1, seed=0))
 
     asyncio.run(measure())
     store.close()
     bodies = [request.json for request in server.requests]
-    assert sum("prediction" not in body for body in bodies[1:]) == 3
+    assert sum("prediction" not in body for body in bodies[1:]) == 4
     assert not any("speculation" in body for body in bodies)
+    salts = [body["cache_salt"] for body in bodies[1:]]
+    assert (salts.count("own"), len(set(salts))) == (2, 7)
+
+
+def test_a_fallback_is_not_measured(bench: Any, server: ScriptedServer, tmp_path: Path) -> None:
+    (tmp_path / "specclient.toml").write_text(
+        f'[targets.a]\nprovider = "vllm"\nmodel = "a"\nbase_url = "{server.url}"\nfallback = ["b"]\n'
+        f'[targets.b]\nprovider = "vllm"\nmodel = "b"\nbase_url = "{server.url}"\n'
+    )
+    server.respond = lambda _: error(400, "no")
+    code, out, _ = bench("-w", "chat", "--repeats", "1", "--json", place=("-t", "a"))
+    assert (code, json.loads(out)["groups"][0]["without"]["failed"]) == (0, 3)
+    assert {request.json["model"] for request in server.requests} == {"a"}
 
 
 def test_many_clients_run_at_the_same_moment(bench: Any, server: ScriptedServer) -> None:

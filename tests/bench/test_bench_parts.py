@@ -193,6 +193,12 @@ def test_what_was_not_reported_is_said_and_is_no_zero() -> None:
     assert "overhead apart" in text
 
 
+def test_an_answer_in_one_piece_tells_no_time_a_token() -> None:
+    (group,) = summarise(samples(2.0, decode=None, receive=0.0))
+    assert (group.predicted.per_token, group.decode_gain) == (None, None)
+    assert "a validated token" not in [row.label for row in rows(group)]
+
+
 def test_energy_is_read_where_it_can_be_and_missing_else(tmp_path: Path) -> None:
     assert any("no RAPL" in gap for gap in Meters.find(tmp_path).missing)
     zone = tmp_path / "intel-rapl:0"
