@@ -78,7 +78,7 @@ def read_stdin() -> str:
 
 
 def as_typed(option: str, text: str | None) -> str | None:
-    """An argument as it was typed, whatever this system's encoding; raises ConfigError for what is no UTF-8."""
+    """An argument as it was typed under any locale. Raises ConfigError for what is no UTF-8."""
     from specclient.errors import ConfigError
 
     if text is None:

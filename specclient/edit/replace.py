@@ -17,9 +17,7 @@ def check_replaceable(path: str | os.PathLike[str]) -> None:
     target = Path(os.path.realpath(path))
     status = _status(target)
     if not os.access(target, os.W_OK):
-        raise FileError(
-            f"{name_in_text(target)} is read-only: make it writable first."
-        )
+        raise FileError(f"{name_in_text(target)} is read-only: make it writable first.")
     if not os.access(target.parent, os.W_OK | os.X_OK):
         raise FileError(
             f"{name_in_text(target.parent)} is read-only, and a file is replaced through a second one "
