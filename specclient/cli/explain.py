@@ -116,6 +116,7 @@ def _request(request: str | None, file: Path | None, instruction: str) -> dict[s
 
 
 def _print(plan: Plan, asked: dict[str, Any]) -> None:
+    from rich.padding import Padding
     from rich.text import Text
 
     console = stdout()
@@ -123,7 +124,7 @@ def _print(plan: Plan, asked: dict[str, Any]) -> None:
     console.print(Text(f"{plan.facts.title}: {where}", style="bold"))
     console.print(Text(f"prediction: {plan.outcome}"))
     for reason in (*plan.reasons, *plan.notes):
-        console.print(Text(f"  {reason}"))
+        console.print(Padding(Text(str(reason)), (0, 0, 0, 2), expand=False))
     for name, value in plan.headers.items():
         console.print(Text(f"  + {name}: {value}", style="green"))
     console.print(Text("body, against what was asked:"))

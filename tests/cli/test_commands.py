@@ -150,6 +150,13 @@ def test_providers_refuses_what_it_does_not_know(cli: Any) -> None:
     assert "--api is one of chat, completions, responses" in outcome.err
 
 
+def test_explain_keeps_a_long_reason_apart_from_the_body(cli: Any) -> None:
+    told = cli("explain", "-p", "openai", "-m", "gpt-5.1").out.split("\n")
+    reason = told[told.index("prediction: withheld") + 1 : told.index("body, against what was asked:")]
+    assert len(reason) > 1
+    assert all(line.startswith("  ") for line in reason)
+
+
 def test_explain_prints_body_outcome_and_reasons_without_network(cli: Any) -> None:
     outcome = cli("explain", "-p", "groq", "-m", "gpt-oss-120b")
     assert outcome.code == 0
