@@ -47,7 +47,13 @@ def serve(
             print(url, flush=True)
             note(f"serving {', '.join(sorted(loaded.targets)) or 'local'}; Ctrl-C stops")
 
-    package.serve(loaded, host=host, port=port, token_env=token_env, on_ready=ready)
+    def stopping(answers: int) -> None:
+        under_way = "1 answer is" if answers == 1 else f"{answers} answers are"
+        note(
+            f"{under_way} under way and may take {settings.shutdown_seconds:g} s more; Ctrl-C again stops now"
+        )
+
+    package.serve(loaded, host=host, port=port, token_env=token_env, on_ready=ready, on_stopping=stopping)
 
 
 def gateway() -> ModuleType:

@@ -88,6 +88,10 @@ class Completions:
             await reply.fail(refused.problem)
         except SpecclientError as error:
             await reply.fail(problem_of(error))
+        except asyncio.CancelledError as error:
+            outcome = tracing.outcome_of(error)
+            await reply.fail(Problem(503, "The server stops and cannot end this answer.", "server_error"))
+            raise
         except BaseException as error:
             outcome = tracing.outcome_of(error)
             raise

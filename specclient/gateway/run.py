@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import os
 import socket
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from specclient._version import __version__
 from specclient.config import Config, load_config
@@ -22,18 +24,50 @@ KEEP_ALIVE_SECONDS = 75
 """Longer than the usual pools of clients keep a connection, so that the client closes it first."""
 
 
-class Server(uvicorn.Server):
-    """Tells its address once it accepts connections."""
+LAST_WORDS_SECONDS = 1.0
+"""What an answer gets that was cut off, to tell its client."""
 
-    def __init__(self, config: uvicorn.Config, on_ready: Callable[[str], None]) -> None:
+
+class Server(uvicorn.Server):
+    """Tells its address once it accepts connections, and what it waits for when it is told to stop."""
+
+    def __init__(
+        self, config: uvicorn.Config, on_ready: Callable[[str], None], on_stopping: Callable[[int], None]
+    ) -> None:
         super().__init__(config)
         self._on_ready = on_ready
+        self._on_stopping = on_stopping
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started and self.servers:
             host, port = self.servers[0].sockets[0].getsockname()[:2]
             self._on_ready(f"http://{f'[{host}]' if ':' in host else host}:{port}/v1")
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self.server_state.tasks:
+            self._on_stopping(len(self.server_state.tasks))
+        await super().shutdown(sockets)
+        left = set(self.server_state.tasks)
+        for task in left:
+            task.cancel()
+        if left:
+            await asyncio.wait(left, timeout=LAST_WORDS_SECONDS)
+        if self.force_exit:  # uvicorn leaves the application as it is then
+            await self.lifespan.shutdown()
+
+
+def _ended(app: ASGIApp) -> ASGIApp:
+    """`app`, whose requests end where they are cancelled: only the server cancels them, when it stops.
+
+    uvicorn would log that as a fault of the application.
+    """
+
+    async def run(scope: Scope, receive: Receive, send: Send) -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            await app(scope, receive, send)
+
+    return run
 
 
 def make_server(
@@ -42,10 +76,13 @@ def make_server(
     tracing: TracingOptions = DEFAULT_OPTIONS,
     engine: Any = None,
     on_ready: Callable[[str], None] = lambda _: None,
+    on_stopping: Callable[[int], None] = lambda _: None,
     log_level: str = "warning",
     **arguments: Any,
 ) -> Server:
     """A server that has not begun. `arguments` are fields of `ServeSettings`.
+
+    `on_ready` gets the address, and `on_stopping` the number of answers that a stopping server waits for.
 
     Raises ConfigError for a configuration that cannot be served, before anything listens.
     """
@@ -54,7 +91,7 @@ def make_server(
     app = create_app(config, settings, tracing=tracing, engine=engine)
     return Server(
         uvicorn.Config(
-            app,
+            _ended(app),
             host=settings.host,
             port=settings.port,
             log_level=log_level,
@@ -66,6 +103,7 @@ def make_server(
             lifespan="on",
         ),
         on_ready,
+        on_stopping,
     )
 
 

@@ -19,7 +19,7 @@ from specclient.cli import surroundings
 from specclient.cli.launch import environment
 from specclient.config.serving import DEFAULT_PORT
 from specclient_providers import resolve
-from tests.server import ScriptedServer, chunk, completion, finish, reply, sse
+from tests.server import ScriptedServer, Stall, chunk, completion, finish, reply, sse
 
 MAIN = "from specclient.cli.main import main; main()"
 PRINT_ENVIRONMENT = "import json, os; print(json.dumps(dict(os.environ)))"
@@ -115,6 +115,39 @@ def test_serve_tells_its_address_and_ends_when_told(server: ScriptedServer, tmp_
     out, err = child.communicate(timeout=30)
     assert child.returncode == 130
     assert out == ""
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("again", [True, False], ids=["a second time", "once"])
+def test_an_answer_that_outlasts_the_server_is_told_so(
+    server: ScriptedServer, tmp_path: Path, again: bool
+) -> None:
+    config(tmp_path, server)
+    seconds = 60 if again else 0
+    with (tmp_path / "specclient.toml").open("a") as file:
+        file.write(f"[serve]\nshutdown_seconds = {seconds}\n")
+    server.play(sse(chunk("Hi"), Stall()))
+    child = subprocess.Popen(
+        [sys.executable, "-c", MAIN, "serve", "--port", "0"],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert child.stdout is not None
+    assert child.stderr is not None
+    url = child.stdout.readline().strip()
+    assert child.stderr.readline().startswith("serving")
+    body = {"model": "mine", "messages": [{"role": "user", "content": "hi"}], "stream": True}
+    with httpx.stream("POST", f"{url}/chat/completions", json=body, timeout=60) as answer:
+        lines = answer.iter_lines()
+        assert '"Hi"' in next(lines)
+        child.send_signal(signal.SIGINT)
+        told = child.stderr.readline()
+        assert told == (f"1 answer is under way and may take {seconds} s more; Ctrl-C again stops now\n")
+        if again:
+            child.send_signal(signal.SIGINT)
+        last = [line for line in lines if line][-1]
+    assert "The server stops and cannot end this answer." in last
+    _, err = child.communicate(timeout=30)
+    assert child.returncode == 130
     assert "Traceback" not in err
 
 
