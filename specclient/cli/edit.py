@@ -9,7 +9,7 @@ import typer
 
 from specclient.cli import options
 from specclient.cli.outcome import print_diff, run_edit, show_warnings
-from specclient.cli.terminal import as_typed, guarded, note, read_stdin, stderr, write_json
+from specclient.cli.terminal import EXIT_FAILED, as_typed, guarded, note, read_stdin, stderr, write_json
 
 if TYPE_CHECKING:
     from specclient.edit import FileEdit
@@ -53,7 +53,8 @@ def edit(
 ) -> None:
     """Regenerate FILE with an edit, the file itself being the prediction.
 
-    The unified diff goes to stdout; what the prediction bought and where the time went go to stderr.
+    The unified diff goes to stdout; what the prediction bought and where the time went go to stderr. Exit 1
+    where the answer looks wrong, written or not, unless forced.
     """
     from specclient.cli.clients import open_client
     from specclient.edit import EditRun
@@ -86,6 +87,10 @@ def edit(
         write_json(result.as_dict())
     else:
         _print(result)
+    if not (result.written or force) and any(warning.blocks for warning in result.warnings):
+        # A script goes on with the diff, as to `git apply`, where it would not with the file.
+        note(f"error: {result.image.name}: look at the diff before you use it; --write would need --force.")
+        raise typer.Exit(EXIT_FAILED)
 
 
 def _write(result: FileEdit, *, force: bool, show: bool) -> None:

@@ -257,6 +257,15 @@ def test_a_doubtful_answer_exits_1_until_forced(edit: Any, path: Path) -> None:
     assert path.read_bytes() != before
 
 
+def test_a_diff_to_be_looked_at_exits_1_until_forced(edit: Any, path: Path) -> None:
+    path.write_text("\n".join(f"line_{number}()" for number in range(60)))
+    for options in ((), ("--json",)):
+        outcome = edit(*options, answer="line_0()\n# ... rest of the file ...")
+        assert (outcome.code, "-line_1()" in outcome.out) == (1, True)
+        assert outcome.err.endswith("look at the diff before you use it; --write would need --force.\n")
+        assert edit(*options, "--force", answer="line_0()\n# ... rest of the file ...").code == 0
+
+
 def test_what_could_not_be_written_is_shown_all_the_same(
     edit: Any, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
