@@ -38,7 +38,7 @@ def _read_python(text: str) -> None:
             warnings.simplefilter("ignore")
             compile(text, "<edit>", "exec", dont_inherit=True)
     except SyntaxError as error:
-        raise ValueError(f"{error.msg}: line {error.lineno}") from None
+        raise ValueError(error.msg if error.lineno is None else f"{error.msg}: line {error.lineno}") from None
 
 
 def _read_yaml(text: str) -> None:
