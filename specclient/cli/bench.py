@@ -139,10 +139,13 @@ def _measure(
     local = target.provider == "local"
     meters = Meters.find() if local else None
     store = Store(out, _about(target, cases, settings, meters))
+    total = sum(len(block.trials) for block in order)
+    if len(store.samples) == total:
+        note(f"all {total} calls were done before and are kept in {out}: another --out measures anew")
+        store.close()
+        return store
     if local:
         load_engine(target)
-
-    total = sum(len(block.trials) for block in order)
 
     async def run() -> None:
         async with AsyncClient(target=target, config=config) as client:

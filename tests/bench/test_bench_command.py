@@ -167,6 +167,15 @@ def test_an_interrupt_says_what_is_kept_and_how_it_goes_on(
     assert "3 of 6 done: " in err.splitlines()[1]
 
 
+def test_what_was_measured_before_is_told_and_not_measured_again(bench: Any, server: ScriptedServer) -> None:
+    command = ("-w", "creative", "--repeats", "1", "--out", "r.jsonl", "--json")
+    _, out, _ = bench(*command)
+    asked = len(server.requests)
+    code, again, err = bench(*command)
+    assert (code, again, len(server.requests)) == (0, out, asked)
+    assert err == "all 6 calls were done before and are kept in r.jsonl: another --out measures anew\n"
+
+
 def test_failures_are_counted_and_do_not_end_it(bench: Any, server: ScriptedServer) -> None:
     server.respond = lambda request: error(400, "no") if "prediction" in request.json else _answer(request)
     code, out, _ = bench("-w", "creative", "--repeats", "1", "--json")
