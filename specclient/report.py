@@ -87,7 +87,8 @@ class Timing(_Frozen):
     `phases_at` are seconds from the call's start: when the successful attempt's request was on the wire,
     and where the first phase begins (phases follow each other without a gap). `anchor` is the moment
     both sides know that the phases were hung on: the first content of a stream, the end of a plain
-    answer, or the engine's own stamps on this process's clock.
+    answer or of a stream whose decode began before its first content came, or the engine's own stamps on
+    this process's clock.
     """
 
     queue: Phase | None = None

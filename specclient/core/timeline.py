@@ -212,30 +212,35 @@ class Timeline:
         phases = {name: data[name]["seconds"] for name in ("queue", "prefill", "decode") if name in data}
         first_token = data.get("time_to_first_token")
         waited, decode = phases.get("queue", 0.0) + phases.get("prefill", 0.0), phases.get("decode", 0.0)
+        if anchor == "first_content" and at + decode > self.seconds(end) + TOLERANCE:
+            # The server decoded before we saw any of it: some hold back the first tokens of an answer.
+            anchor, at = "response_end", self._received(end)
         before = waited or (first_token["seconds"] if first_token else 0.0)
         after = decode if anchor == "response_end" else 0.0
         left = at - self.seconds(issued) - before - after
         unattributed = round(left, 9) + 0.0  # less than a clock's step is dust, and -0.0 is 0
-        begin = at - waited - after
-        fits = begin + waited + decode <= self.seconds(end) + TOLERANCE
+        fits = at - after + decode <= self.seconds(end) + TOLERANCE
         data["consistent"] = consistent = unattributed >= -TOLERANCE and fits
         data["unattributed"] = max(unattributed, 0.0) if consistent else unattributed
         if consistent and phases:
-            data["phases_at"] = max(begin, 0.0)
+            data["phases_at"] = max(at - waited - after, 0.0)
             data["anchor"] = anchor
 
     def _anchor(
         self, reading: Any, streamed: bool, end: int
     ) -> tuple[Literal["first_content", "response_end", "engine_clock"] | None, float]:
         """The moment that both sides know: seconds since the call's start, and what it is."""
-        attempt = self.attempt
         if isinstance(reading, EnginePhases):
             return "engine_clock", self.seconds(reading.first_token)
         if streamed:
-            first = attempt.first_content
+            first = self.attempt.first_content
             return ("first_content", self.seconds(first)) if first is not None else (None, 0.0)
-        received = attempt.last_frame if attempt.last_frame is not None else end
-        return "response_end", self.seconds(received)
+        return "response_end", self._received(end)
+
+    def _received(self, end: int) -> float:
+        """When the last of the answer came, in seconds since the call's start."""
+        last = self.attempt.last_frame
+        return self.seconds(end if last is None else last)
 
     def _client(self, streamed: bool, issued: int, end: int) -> dict[str, float]:
         attempt = self.attempt

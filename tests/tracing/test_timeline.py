@@ -95,6 +95,17 @@ def test_phases_that_do_not_fit_are_kept_but_not_placed(clock: Clock) -> None:
     assert timing.unattributed == pytest.approx(-0.1)
 
 
+def test_tokens_that_were_held_back_hang_on_the_end(clock: Clock) -> None:
+    """The server says that it decoded before its first content came, as llama.cpp does now and then."""
+    timeline = streamed(clock, send=1, first=110, decode=20)
+    timing = timeline.timing(reading(prefill=0.0994, decode=0.0271), streamed=True)
+    assert timing.consistent is True
+    assert timing.anchor == "response_end"
+    assert timing.phases_at == pytest.approx(0.131 - 0.1265)
+    assert timing.unattributed == pytest.approx(0.130 - 0.1265)
+    assert timing.time_to_first_token == Phase(seconds=0.111, source="client")
+
+
 def test_a_decode_longer_than_the_call_does_not_fit(clock: Clock) -> None:
     timing = streamed(clock, decode=100).timing(reading(prefill=0.2, decode=0.5), streamed=True)
     assert timing.consistent is False
