@@ -62,8 +62,11 @@ class Waterfall:
         if picture.facts:
             yield ""
             yield _facts(picture, words)
-        for remark in picture.remarks:
-            yield Text(words(f"• {remark}"), style="dim")
+        if picture.remarks:
+            remarks = Table.grid(padding=(0, 1, 0, 0))
+            for remark in picture.remarks:
+                remarks.add_row(*(Text(words(text), style="dim") for text in ("•", remark)))
+            yield remarks
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,6 +121,16 @@ def test_phases_that_do_not_fit_are_told_and_not_drawn() -> None:
     assert any("do not fit" in remark and "prefill 200 ms" in remark for remark in picture.remarks)
 
 
+def test_a_long_remark_is_indented() -> None:
+    timing = TIMING.model_copy(update={"phases_at": None, "consistent": False})
+    out = io.StringIO()
+    Console(file=out, width=60).print(waterfall(REPORT.model_copy(update={"timing": timing})))
+    lines = out.getvalue().splitlines()
+    begin = next(i for i, line in enumerate(lines) if line.startswith("• The reported phases"))
+    assert lines[begin + 1].startswith("  ")
+    assert lines[begin + 1].strip()
+
+
 def test_an_empty_report_is_drawn_too() -> None:
     empty = Report(target="t", provider="p", model=None)
     assert [bar.label for bar in of_report(empty).bars] == ["chat"]
