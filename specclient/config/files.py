@@ -193,9 +193,23 @@ def _search() -> Path | None:
         if _is_file(own):
             return own
         project = folder / "pyproject.toml"
-        if _is_file(project) and b"[tool.specclient" in _bytes(project) and _read(project):
+        if _is_file(project) and _has_our_part(project):
             return project
     return None
+
+
+def _has_our_part(project: Path) -> bool:
+    """Whether a pyproject.toml configures us, however spelled. A broken one need not be ours."""
+    content = _bytes(project)
+    if b"specclient" not in content:
+        return False
+    try:
+        tables = _toml(project, content)
+    except ConfigError:
+        if b"[tool.specclient" in content:
+            raise
+        return False
+    return bool(_of_project(tables, project))
 
 
 def _is_file(path: Path) -> bool:
@@ -213,15 +227,19 @@ def _bytes(path: Path) -> bytes:
 
 
 def _read(path: Path) -> Mapping[str, Any]:
+    tables = _toml(path, _bytes(path))
+    return _of_project(tables, path) if path.name == "pyproject.toml" else tables
+
+
+def _toml(path: Path, content: bytes) -> Mapping[str, Any]:
     try:
-        tables = tomllib.loads(_bytes(path).decode("utf-8-sig").replace("\r\n", "\n"))
+        return tomllib.loads(content.decode("utf-8-sig").replace("\r\n", "\n"))
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not UTF-8 text (byte {error.start}): convert it first.") from None
     except RecursionError:
         raise ConfigError(f"{path} is not valid TOML: its tables and lists are nested too deeply.") from None
     except ValueError as error:  # besides TOML's own: a number of too many digits
         raise ConfigError(f"{path} is not valid TOML: {str(error).rstrip('.')}.") from None
-    return _of_project(tables, path) if path.name == "pyproject.toml" else tables
 
 
 def _of_project(tables: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
