@@ -86,6 +86,7 @@ def _mended(target: Target) -> Iterator[Target]:
     steps: tuple[dict[str, Any], ...] = (
         {"overrides": {}},
         _KEY,
+        {"verify": True},
         {"client_cert": None},
         {"base_url": _ADDRESS},
     )

@@ -17,7 +17,7 @@ from specclient.config.places import is_there
 from specclient.config.sendable import fault_in_header_value
 from specclient.core.breaker import Breaker
 from specclient.core.learned import Learned
-from specclient.core.send import DEFAULT_HEADERS, Send
+from specclient.core.send import DEFAULT_HEADERS, Connect, Send
 from specclient.economics.account import Economist
 from specclient.errors import ConfigError
 from specclient_providers import EndpointFacts, OverrideError, UnknownProvider, resolve
@@ -75,12 +75,7 @@ class Destination:
             )
         )
         self._check_key(endpoint)
-        if target.client_cert is not None and not is_there(target.client_cert):
-            origin = target.origins.get("client_cert", "argument")
-            raise ConfigError(
-                f"{origin}: client_cert of target {target.name!r} is a PEM file with a certificate and its "
-                f"key; there is no {target.client_cert!r}."
-            )
+        self._check_certificates()
         if not endpoint.in_process and endpoint.base_url is None:
             hint = next((text for text in endpoint.restrictions if re.search("base[ _]url", text, re.I)), "")
             lacks = (
@@ -100,6 +95,23 @@ class Destination:
                 f"{target.origins.get('base_url', 'argument')}: base_url of target {target.name!r} "
                 f"is no address: {error}."
             ) from None
+
+    def _check_certificates(self) -> None:
+        target = self.target
+        try:
+            Connect(verify=target.verify).check()
+        except ConfigError as error:
+            raise ConfigError(f"{target.origins.get('verify', 'argument')}: {error}") from None
+        origin = target.origins.get("client_cert", "argument")
+        if target.client_cert is not None and not is_there(target.client_cert):
+            raise ConfigError(
+                f"{origin}: client_cert of target {target.name!r} is a PEM file with a certificate and its "
+                f"key; there is no {target.client_cert!r}."
+            )
+        try:
+            Connect(client_cert=target.client_cert).check()
+        except ConfigError as error:
+            raise ConfigError(f"{origin}: {error}") from None
 
     def _check_key(self, endpoint: EndpointFacts) -> None:
         if self.key is None:

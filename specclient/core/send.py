@@ -61,13 +61,17 @@ class Connect:
         """
         context = self._made() if isinstance(self.verify, bool | str) else self.verify
         if self.client_cert is not None:
-            try:
-                context.load_cert_chain(expanded(self.client_cert))
-            except (OSError, ValueError) as error:
-                raise ConfigError(
-                    f"client_cert: {self.client_cert!r} is no PEM file with a certificate and key ({error})."
-                ) from None
+            _identify(context, self.client_cert)
         return context
+
+    def check(self) -> None:
+        """Look into the files that are named, so that none fails at the first call. Raises ConfigError."""
+        if isinstance(self.verify, str):
+            self._made()
+        if self.client_cert is not None:
+            import ssl
+
+            _identify(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), self.client_cert)
 
     def _made(self) -> ssl.SSLContext:
         import ssl
@@ -80,7 +84,22 @@ class Connect:
                 folder, file = (where, None) if where.is_dir() else (None, where)
                 return ssl.create_default_context(cafile=file, capath=folder)
             except (OSError, ValueError) as error:
-                raise ConfigError(f"verify: {self.verify!r} holds no certificates ({error}).") from None
+                raise ConfigError(f"verify {self.verify!r} holds no certificates ({error}).") from None
         if not self.verify:
             log.warning("certificates are not verified: verify=False")
         return httpx.create_ssl_context(verify=bool(self.verify))
+
+
+def _identify(context: ssl.SSLContext, client_cert: str) -> None:
+    """Load the client's own certificate. Raises ConfigError."""
+    try:
+        context.load_cert_chain(expanded(client_cert), password=_no_password)
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"client_cert {client_cert!r} is no PEM file with a certificate and its key ({error})."
+        ) from None
+
+
+def _no_password() -> str:
+    """Asked for where a key is encrypted, in place of a question at the terminal in the middle of a call."""
+    raise ValueError("the key is encrypted: decrypt it, or load it into an ssl.SSLContext, given as verify")

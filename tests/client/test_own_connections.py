@@ -226,9 +226,28 @@ def test_a_certificate_of_the_clients(door: SyncDoor, company: Path, served: ssl
 def test_a_file_without_certificates_is_named(door: SyncDoor, tmp_path: Path, field: str) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("nothing")
-    door.make(base_url="https://127.0.0.1:9", **{field: str(path)})
-    with pytest.raises(specclient.ConfigError, match=rf"{field}: .*notes\.txt"):
-        door.create()
+    with pytest.raises(specclient.ConfigError, match=rf"^argument: {field} .*notes\.txt"):
+        door.make(base_url="https://127.0.0.1:9", **{field: str(path)})
+
+
+@needs_openssl
+def test_no_password_of_a_key_is_asked_for(door: SyncDoor, company: Path, tmp_path: Path) -> None:
+    locked = tmp_path / "locked.key"
+    openssl(
+        tmp_path,
+        "rsa",
+        "-aes128",
+        "-passout",
+        "pass:x",
+        "-in",
+        str(company / "client.key"),
+        "-out",
+        str(locked),
+    )
+    path = tmp_path / "locked.pem"
+    path.write_text((company / "client.crt").read_text() + locked.read_text())
+    with pytest.raises(specclient.ConfigError, match=r"client_cert .*locked\.pem.*the key is encrypted"):
+        door.make(client_cert=str(path))
 
 
 def test_a_missing_bundle_is_told_at_once(door: SyncDoor) -> None:

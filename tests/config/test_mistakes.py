@@ -50,14 +50,40 @@ def test_what_cannot_be_read_is_one_sentence(here: Path, text: str, said: str) -
     [
         ("tool = 3", "tool is a table: write [tool]."),
         ("tool.specclient = 3", "tool.specclient is a table: write [tool.specclient]."),
+        ('[tool]\nspecclient = "x"', "tool.specclient is a table: write [tool.specclient]."),
+        ('[tool]\nspecclient = ""', "tool.specclient is a table: write [tool.specclient]."),
         ("[[tool.specclient]]\nx = 1", "tool.specclient is a table: write [tool.specclient]."),
     ],
 )
 def test_a_project_file_whose_part_of_ours_is_no_table(here: Path, text: str, said: str) -> None:
     path = here / "pyproject.toml"
     path.write_text(text)
-    with pytest.raises(ConfigError, match=re.escape(f"{path}: {said}")):
-        load_config(path, env={})
+    for named in (path, None):
+        if named or "specclient" in text:  # a file that does not name us is not looked into
+            with pytest.raises(ConfigError, match=re.escape(f"{path}: {said}")):
+                load_config(named, env={})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[ tool . specclient ]\ndefault = 'local'",
+        "[tool.'specclient']\ndefault = 'local'",
+        "[tool]\nspecclient.default = 'local'",
+        "tool = {specclient = {default = 'local'}}",
+    ],
+)
+def test_our_part_of_a_project_file_is_found_however_it_is_spelled(here: Path, text: str) -> None:
+    (here / "pyproject.toml").write_text(text)
+    assert load_config(env={}).default == "local"
+
+
+@pytest.mark.parametrize(
+    "text", ['dependencies = ["specclient"]', "specclient = {broken", "[tool.specclient]"]
+)
+def test_a_project_file_that_only_names_us_is_none_of_ours(here: Path, text: str) -> None:
+    (here / "pyproject.toml").write_text(text)
+    assert load_config(env={}).path is None
 
 
 def refusing(monkeypatch: pytest.MonkeyPatch, name: str, place: Path) -> None:
@@ -117,6 +143,17 @@ def test_a_file_that_cannot_be_is_told_by_whoever_names_it(here: Path, place: st
 
 
 # What `config check` used to call ok
+
+
+def test_files_without_certificates_are_told_together(here: Path) -> None:
+    (here / "notes.pem").write_text("nothing")
+    path = here / "specclient.toml"
+    path.write_text(f'{PROD}verify = "notes.pem"\nclient_cert = "notes.pem"')
+    said = of_target(load_config(env={}), "prod")
+    assert [text.partition(" 'notes.pem'")[0] for text in said] == [
+        f"{path}: targets.prod.verify: verify",
+        f"{path}: targets.prod.client_cert: client_cert",
+    ]
 
 
 @pytest.mark.parametrize(
