@@ -116,6 +116,17 @@ def test_a_row_does_not_depend_on_the_rows_beside_it(kind: Kind, tmp_path: Path)
         runner.release(slot)
 
 
+@pytest.mark.usefixtures("only")
+@pytest.mark.parametrize("kind", ["float32", "bfloat16", "int8"])
+def test_a_row_has_one_product_whatever_the_number_of_rows(kind: Kind) -> None:
+    """Every way to cut rows into tiles, and one row into a second block."""
+    dice = torch.Generator().manual_seed(0)
+    weights, x = Weights(torch.randn(45, 100, generator=dice)), torch.randn(97, 100, generator=dice)
+    alone = torch.cat([product(weights, kind, row) for row in x.split(1)])
+    for count in range(2, len(x) + 1):
+        assert torch.equal(product(weights, kind, x[-count:]), alone[-count:]), count
+
+
 def test_a_processor_without_avx2_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native_build, "instructions", lambda: frozenset({"sse2", "fma"}))
     native_library.cache_clear()

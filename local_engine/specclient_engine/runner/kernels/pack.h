@@ -7,9 +7,9 @@
 /* `count` numbers of a row from `first` on; what lies beyond its `width`, and a row that is null, is zero. */
 static void widen_piece(const uint8_t *row, int bf16, int width, int first, int count, float *out) {
     int there = !row || first >= width ? 0 : first + count <= width ? count : width - first;
-    if (!bf16) memcpy(out, row ? row + (int64_t)first * 4 : row, (size_t)there * 4);
-    else
+    if (bf16)
         for (int i = 0; i < there; i++) out[i] = widen1(((const uint16_t *)row)[first + i]);
+    else if (there) memcpy(out, row + (int64_t)first * 4, (size_t)there * 4);
     memset(out + there, 0, (size_t)(count - there) * 4);
 }
 
