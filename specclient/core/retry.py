@@ -33,7 +33,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
                 continue
             try:
                 seconds = parsedate_to_datetime(value).timestamp() - time.time()
-            except ValueError:
+            except (ValueError, OverflowError):
                 continue
         if 0 <= seconds < float("inf"):
             return seconds

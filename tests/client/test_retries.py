@@ -91,6 +91,9 @@ def test_waits_grow_to_a_cap(waits: list[float]) -> None:
         ({"retry-after": "-3"}, None),
         ({"retry-after": "inf"}, None),
         ({"retry-after": "nan"}, None),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, None),
+        ({"retry-after": "Mon, 01 Jan 99999999999999999999 00:00:00 GMT"}, None),
+        ({"retry-after": "Mon, 01 Jan 2026 99999999999:00:00 GMT"}, None),
         ({}, None),
     ],
 )
@@ -174,3 +177,10 @@ def test_errors_that_are_ours_are_not_retryable() -> None:
     assert not retryable(specclient.APITimeoutError("late", limit="total"))
     assert retryable(specclient.APITimeoutError("late", limit="first_byte"))
     assert isinstance(status_error(599)("x", status_code=599), APIStatusError)
+
+
+def test_a_date_that_cannot_be_is_no_reason_to_give_up(door: SyncDoor, waits: list[float]) -> None:
+    impossible = {"retry-after": "99999999999999999999 Jan 2026 00:00:00 GMT"}
+    door.server.play(error(503, "no", impossible), reply(completion()))
+    assert door.create().choices[0].message.content == "Hello"
+    assert len(waits) == 1
