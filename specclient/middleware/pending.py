@@ -46,11 +46,10 @@ parked = _parked.get
 
 def park(call: Tries, request: Any, headers: Mapping[str, str], longest: float, *, counted: bool) -> None:
     """Leave a call open for its next try, which comes within `longest` seconds if it comes."""
-    try:
-        asked = float(headers.get("retry-after", ""))
-    except ValueError:
-        asked = 0.0
-    if not 0 <= asked <= LONGEST_ASKED:
+    from specclient.core.retry import retry_after  # which brings tenacity; most calls need no second try
+
+    asked = retry_after(headers) or 0.0
+    if asked > LONGEST_ASKED:
         asked = 0.0
     ticket = WAITING.add(call.give_up, max(asked, longest) + 5.0)
     _parked.set(Parked(call, request, time.perf_counter(), ticket, counted))

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import os
 import threading
+import time
+from email.utils import formatdate
+from types import SimpleNamespace
+from typing import Any
 
 import httpx
 import pytest
@@ -101,3 +106,28 @@ def test_a_fork_has_a_thread_of_its_own() -> None:
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     given_up.WAITING.take_back(ticket)
+
+
+@pytest.mark.parametrize(
+    ("headers", "least", "most"),
+    [
+        ({}, 13.0, 13.0),
+        ({"retry-after": "40"}, 45.0, 45.0),
+        ({"retry-after-ms": "40000"}, 45.0, 45.0),
+        ({"retry-after": "date"}, 40.0, 45.0),
+        ({"retry-after": "7200"}, 13.0, 13.0),
+        ({"retry-after": "soon"}, 13.0, 13.0),
+    ],
+    ids=str,
+)
+def test_a_call_waits_as_long_as_the_server_asks(
+    monkeypatch: pytest.MonkeyPatch, headers: dict[str, str], least: float, most: float
+) -> None:
+    waits: list[float] = []
+    noted = SimpleNamespace(add=lambda _give_up, seconds: waits.append(seconds))
+    monkeypatch.setattr(pending, "WAITING", noted)
+    if headers.get("retry-after") == "date":
+        headers = {"retry-after": formatdate(time.time() + 40, usegmt=True)}
+    call: Any = SimpleNamespace(give_up=lambda: None)
+    contextvars.copy_context().run(pending.park, call, None, headers, 8.0, counted=True)
+    assert least <= waits.pop() <= most
